@@ -1,0 +1,1 @@
+"""What askable does: load a site's content, understand a question, find, rank, answer, remember."""
