@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -55,7 +55,7 @@ class ChatModel(Protocol):
         Retry-After) stay inside the call's time budget; cancellation closes the connection."""
         ...
 
-    def stream(self, call: ModelCall, usage: Usage) -> AsyncIterator[str]:
+    def stream(self, call: ModelCall, usage: Usage) -> AsyncGenerator[str, None]:
         """The reply as pieces of text as they arrive (an async generator: close it to stop the call).
         Retries only while nothing has been yielded. Raises as `complete`."""
         ...

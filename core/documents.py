@@ -1,0 +1,371 @@
+"""What is loaded: documents with their chunks and versions, as rows; one transaction a method."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine import Connection, Row
+
+from core.database import Database, chunks, documents, sites, stale
+from core.errors import BadQuery
+from core.ingestion.chunks import Chunk
+from core.retrieval import Found
+
+SITE_NAME = re.compile(r"[a-z0-9._-]{1,64}")
+HOST = re.compile(r"[a-z0-9.-]{1,253}(?::\d{1,5})?")
+DOCUMENT_ID = re.compile(r"[A-Za-z0-9._~-]{1,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of one document: what points and chunks are filed under."""
+
+    site: str
+    document_id: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A live document as it was loaded; `item` is its schema.org object as JSON bytes."""
+
+    site: str
+    document_id: str
+    version: str
+    url: str
+    name: str
+    types: tuple[str, ...]
+    language: str
+    item: bytes
+    file: str
+    chunks: int
+
+    @property
+    def schema_object(self) -> Any:
+        return orjson.loads(self.item)
+
+    @property
+    def key(self) -> Version:
+        return Version(self.site, self.document_id, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A live document that a search found, with the chunk that matched best and the fused score (0..1)."""
+
+    document: Document
+    n: int
+    text: str
+    score: float
+    legs: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCounts:
+    name: str
+    access: str
+    documents: int
+    chunks: int
+
+
+def check_site_name(name: str) -> str:
+    """The name itself. Raises BadQuery for one that is not 1-64 of `a-z 0-9 . _ -`."""
+    if not SITE_NAME.fullmatch(name):
+        raise BadQuery(f"`{name[:80]}` is not a site name: use 1-64 of a-z 0-9 . _ -", field="site")
+    return name
+
+
+def check_document_id(document_id: str) -> str:
+    """The id itself. Raises BadQuery for one that is not 1-200 URL-safe characters."""
+    if not DOCUMENT_ID.fullmatch(document_id):
+        raise BadQuery("a document id is 1-200 of A-Z a-z 0-9 . _ ~ -", field="document_id")
+    return document_id
+
+
+class Documents:
+    """Reads and writes documents in the database; knows nothing of vectors."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._languages: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    async def sites(self) -> list[SiteCounts]:
+        """Every site with its counts, by name."""
+
+        def work(c: Connection) -> list[SiteCounts]:
+            query = (
+                sa.select(
+                    sites.c.name,
+                    sites.c.access,
+                    sa.func.count(documents.c.document_id),
+                    sa.func.coalesce(sa.func.sum(documents.c.chunks), 0),
+                )
+                .select_from(sites.outerjoin(documents, documents.c.site == sites.c.name))
+                .group_by(sites.c.name, sites.c.access)
+                .order_by(sites.c.name)
+            )
+            return [SiteCounts(*row) for row in c.execute(query)]
+
+        return await self._database.read(work)
+
+    async def languages(self, among: Sequence[str]) -> tuple[str, ...]:
+        """The languages of these sites' documents, the most frequent first; kept until a load."""
+        key = tuple(among)
+        if key not in self._languages:
+            query = (
+                sa.select(documents.c.language)
+                .where(documents.c.site.in_(key), documents.c.language != "")
+                .group_by(documents.c.language)
+                .order_by(sa.func.count().desc(), documents.c.language)
+            )
+            found = await self._database.read(lambda c: tuple(c.execute(query).scalars()))
+            self._languages[key] = found
+        return self._languages[key]
+
+    async def hosts(self, limit: int) -> list[str]:
+        """The hosts of the loaded documents' addresses, at most `limit` of them."""
+        query = sa.select(documents.c.host).where(documents.c.host != "").distinct()
+        return await self._database.read(
+            lambda c: list(c.execute(query.order_by(documents.c.host).limit(limit)).scalars())
+        )
+
+    async def site_names(self) -> list[str]:
+        return await self._database.read(
+            lambda c: list(c.execute(sa.select(sites.c.name).order_by(sites.c.name)).scalars())
+        )
+
+    async def documents(
+        self, site: str | None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
+    ) -> list[Document]:
+        """Live documents in (site, document_id) order behind `after`."""
+
+        def work(c: Connection) -> list[Document]:
+            query = sa.select(documents).order_by(documents.c.site, documents.c.document_id).limit(limit)
+            query = query.where(sa.tuple_(documents.c.site, documents.c.document_id) > after)
+            if site is not None:
+                query = query.where(documents.c.site == site)
+            return [_document(row) for row in c.execute(query)]
+
+        return await self._database.read(work)
+
+    async def document(self, site: str, document_id: str) -> Document | None:
+        def work(c: Connection) -> Document | None:
+            found = c.execute(
+                sa.select(documents).where(documents.c.site == site, documents.c.document_id == document_id)
+            ).one_or_none()
+            return None if found is None else _document(found)
+
+        return await self._database.read(work)
+
+    async def by_url(self, url: str, site: str | None) -> list[Document]:
+        """Live documents with exactly this address."""
+
+        def work(c: Connection) -> list[Document]:
+            query = sa.select(documents).where(documents.c.url == url)
+            if site is not None:
+                query = query.where(documents.c.site == site)
+            return [_document(row) for row in c.execute(query)]
+
+        return await self._database.read(work)
+
+    async def chunk_texts(self, key: Version) -> list[str]:
+        """A version's chunks in order."""
+
+        def work(c: Connection) -> list[str]:
+            query = sa.select(chunks.c.text).where(_of(chunks, key)).order_by(chunks.c.n)
+            return list(c.execute(query).scalars())
+
+        return await self._database.read(work)
+
+    async def live(self, found: Sequence[Found]) -> list[Candidate]:
+        """The hits whose version is live, in the given order, with document and chunk text."""
+        if not found:
+            return []
+
+        def work(c: Connection) -> dict[tuple[str, str, str, int], Candidate]:
+            keys = {(f.site, f.document_id, f.version, f.n): f for f in found}
+            query = (
+                sa.select(documents, chunks.c.n, chunks.c.text)
+                .join(
+                    chunks,
+                    sa.and_(
+                        chunks.c.site == documents.c.site,
+                        chunks.c.document_id == documents.c.document_id,
+                        chunks.c.version == documents.c.version,
+                    ),
+                )
+                .where(
+                    sa.tuple_(chunks.c.site, chunks.c.document_id, chunks.c.version, chunks.c.n).in_(
+                        list(keys)
+                    )
+                )
+            )
+            live = {}
+            for row in c.execute(query):
+                key = (row.site, row.document_id, row.version, row.n)
+                hit = keys[key]
+                live[key] = Candidate(_document(row), row.n, row.text, hit.score, hit.legs)
+            return live
+
+        live = await self._database.read(work)
+        ordered = (live.get((f.site, f.document_id, f.version, f.n)) for f in found)
+        return [candidate for candidate in ordered if candidate is not None]
+
+    async def versions(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """The live version of each (site, document_id) that has one."""
+
+        def work(c: Connection) -> dict[tuple[str, str], str]:
+            query = sa.select(documents.c.site, documents.c.document_id, documents.c.version).where(
+                sa.tuple_(documents.c.site, documents.c.document_id).in_(list(keys))
+            )
+            return {(row.site, row.document_id): row.version for row in c.execute(query)}
+
+        return await self._database.read(work) if keys else {}
+
+    async def announce(self, incoming: Sequence[tuple[Version, Sequence[Chunk]]]) -> None:
+        """File the chunks of versions that are about to get points; until `publish` they count as stale."""
+
+        def work(c: Connection) -> None:
+            for key, cut in incoming:
+                _forget_version(c, key)
+                c.execute(insert(stale).values(**_columns(key)).on_conflict_do_nothing())
+                c.execute(
+                    sa.insert(chunks),
+                    [
+                        {**_columns(key), "n": k.n, "text": k.text, "start": k.start, "end": k.end}
+                        for k in cut
+                    ],
+                )
+
+        await self._database.write(work)
+
+    async def publish(self, incoming: Sequence[Document]) -> list[Version]:
+        """Make these versions the live ones at once; returns those they replaced, which are now stale."""
+        now = time.time()
+
+        def work(c: Connection) -> list[Version]:
+            replaced = []
+            for new in incoming:
+                c.execute(insert(sites).values(name=new.site, created_at=now).on_conflict_do_nothing())
+                old = c.execute(
+                    sa.select(documents.c.version).where(
+                        documents.c.site == new.site, documents.c.document_id == new.document_id
+                    )
+                ).scalar_one_or_none()
+                if old is not None and old != new.version:
+                    gone = Version(new.site, new.document_id, old)
+                    _retire(c, gone)
+                    replaced.append(gone)
+                values = {
+                    **_columns(new.key),
+                    "url": new.url,
+                    "host": _host(new.url),
+                    "name": new.name,
+                    "types": list(new.types),
+                    "language": new.language,
+                    "item": new.item,
+                    "file": new.file,
+                    "chunks": new.chunks,
+                    "updated_at": now,
+                }
+                c.execute(
+                    insert(documents)
+                    .values(**values)
+                    .on_conflict_do_update(index_elements=["site", "document_id"], set_=values)
+                )
+                c.execute(sa.delete(stale).where(_of(stale, new.key)))
+            return replaced
+
+        replaced = await self._database.write(work)
+        self._languages.clear()
+        return replaced
+
+    async def retire(self, site: str, document_ids: Sequence[str] | None) -> list[Version]:
+        """Take documents (None: all of the site, and the site) out of sight; returns what is now stale."""
+
+        def work(c: Connection) -> list[Version]:
+            query = sa.select(documents.c.site, documents.c.document_id, documents.c.version).where(
+                documents.c.site == site
+            )
+            if document_ids is not None:
+                query = query.where(documents.c.document_id.in_(list(document_ids)))
+            gone = [Version(*row) for row in c.execute(query)]
+            for key in gone:
+                _retire(c, key)
+                c.execute(
+                    sa.delete(documents).where(
+                        documents.c.site == key.site, documents.c.document_id == key.document_id
+                    )
+                )
+            if document_ids is None:
+                c.execute(sa.delete(sites).where(sites.c.name == site))
+            return gone
+
+        gone = await self._database.write(work)
+        self._languages.clear()
+        return gone
+
+    async def stale(self) -> list[Version]:
+        """Versions whose points are to be deleted from the vector store."""
+        return await self._database.read(lambda c: [Version(*row) for row in c.execute(sa.select(stale))])
+
+    async def swept(self, keys: Sequence[Version]) -> None:
+        """The points of these stale versions are gone: forget them and their chunks."""
+
+        def work(c: Connection) -> None:
+            for key in keys:
+                _forget_version(c, key)
+                c.execute(sa.delete(stale).where(_of(stale, key)))
+
+        await self._database.write(work)
+
+
+def _columns(key: Version) -> dict[str, str]:
+    return {"site": key.site, "document_id": key.document_id, "version": key.version}
+
+
+def _of(table: sa.Table, key: Version) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        table.c.site == key.site, table.c.document_id == key.document_id, table.c.version == key.version
+    )
+
+
+def _forget_version(c: Connection, key: Version) -> None:
+    c.execute(sa.delete(chunks).where(_of(chunks, key)))
+
+
+def _retire(c: Connection, key: Version) -> None:
+    _forget_version(c, key)
+    c.execute(insert(stale).values(**_columns(key)).on_conflict_do_nothing())
+
+
+def _host(url: str) -> str:
+    """The address's host and port if it is a web address whose host is plain enough to name in a header."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return parts.netloc if parts.scheme in ("http", "https") and HOST.fullmatch(parts.netloc) else ""
+
+
+def _document(row: Row[Any]) -> Document:
+    return Document(
+        site=row.site,
+        document_id=row.document_id,
+        version=row.version,
+        url=row.url,
+        name=row.name,
+        types=tuple(row.types),
+        language=row.language,
+        item=row.item,
+        file=row.file,
+        chunks=row.chunks,
+    )

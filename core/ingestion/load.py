@@ -1,0 +1,255 @@
+"""Stores what was read: cut, embed, save, publish - so that a kill at any point leaves the old or the new.
+
+A document's version is a digest of its content. New chunks and points are written under the new version
+first, while readers still take the old one; then one transaction makes the new version live; then the old
+version's points are deleted. What a kill leaves over is listed in `stale_versions` and swept at start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import orjson
+
+from core.documents import Document, Documents, Version, check_document_id, check_site_name
+from core.errors import AskError, StoreError
+from core.ingestion.chunks import Chunk, cut
+from core.ingestion.items import NotLoaded, Read, SourceItem
+from core.language import detect
+from core.providers.base import Point, Vector, VectorStore, Where
+from core.retrieval import Retriever
+
+log = logging.getLogger(__name__)
+
+COLLECTION = "content"
+BATCH_CHUNKS = 48
+POINTS = uuid.UUID("6f0cbd0e-7c1e-5b52-9c0b-0b6f3e0f6a55")
+# Changes when text, cutting or embedding input changes, so that a reload replaces what older code stored.
+FORMAT = "1"
+
+OutcomeKind = Literal["added", "replaced", "unchanged", "skipped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one item (or of a source that gave none)."""
+
+    kind: OutcomeKind
+    source: str
+    url: str = ""
+    name: str = ""
+    document_id: str = ""
+    chunks: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """How much went, and what a read afterwards still found (0 unless something is wrong)."""
+
+    documents: int
+    chunks: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    item: SourceItem
+    document: Document
+    chunks: Sequence[Chunk]
+
+
+class Loader:
+    """Loads and deletes documents. One at a time per site; searches go on beside it."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        store: VectorStore,
+        retriever: Retriever,
+        *,
+        max_words: int,
+        overlap_words: int,
+    ) -> None:
+        self._documents = documents
+        self._store = store
+        self._retriever = retriever
+        self._max_words = max_words
+        self._overlap_words = overlap_words
+        self._turn: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def load(self, site: str, reads: Iterable[Read]) -> AsyncGenerator[Outcome, None]:
+        """Store what was read, yielding an outcome per item as soon as it is live.
+
+        Reading happens in a thread. Raises BadQuery for a site name that is none; an item that fails is an
+        outcome and not an error.
+        """
+        check_site_name(site)
+        async with self._turn[site]:
+            source = iter(reads)
+            while True:
+                taken = await asyncio.to_thread(self._take, source, site)
+                if not taken:
+                    return
+                for outcome in taken:
+                    if isinstance(outcome, Outcome):
+                        yield outcome
+                async for outcome in self._store_batch([p for p in taken if isinstance(p, _Prepared)]):
+                    yield outcome
+
+    async def delete(self, site: str, document_ids: Sequence[str] | None) -> Deleted:
+        """Delete documents, or with None the whole site; then count what is left in the store."""
+        async with self._turn[site]:
+            gone = await self._documents.retire(site, document_ids)
+            where = _where(gone) if document_ids is not None else Where(must={"site": site})
+            removed = await self._store.delete(COLLECTION, where) if gone or document_ids is None else 0
+            left = await self._store.count(COLLECTION, where) if gone or document_ids is None else 0
+            if not left:
+                await self._documents.swept(gone)
+            return Deleted(documents=len(gone), chunks=removed, left=left)
+
+    async def sweep(self) -> int:
+        """Delete the points of stale versions (at start, before anything is loaded); how many versions."""
+        keys = await self._documents.stale()
+        for key in keys:
+            await self._store.delete(COLLECTION, _where([key]))
+        await self._documents.swept(keys)
+        return len(keys)
+
+    def _take(self, source: Iterator[Read], site: str) -> list[Outcome | _Prepared]:
+        """The next items, about a batch of chunks of them; runs in a thread."""
+        taken: list[Outcome | _Prepared] = []
+        size = 0
+        for read in source:
+            if isinstance(read, NotLoaded):
+                taken.append(Outcome(read.outcome, read.source, name=read.what, reason=read.reason))
+            else:
+                prepared = self._prepare(site, read)
+                taken.append(prepared)
+                size += len(prepared.chunks)
+            if size >= BATCH_CHUNKS or len(taken) >= 4 * BATCH_CHUNKS:
+                break
+        return taken
+
+    def _prepare(self, site: str, item: SourceItem) -> _Prepared:
+        chunks = cut(item.text, max_words=self._max_words, overlap_words=self._overlap_words)
+        if not chunks:
+            # No text: it is found by its name.
+            chunks = [Chunk(n=0, text=item.name or item.url, start=0, end=0)]
+        stored = orjson.dumps(item.schema_object)
+        content = orjson.dumps(
+            [FORMAT, item.url, item.name, item.types, item.text, self._max_words, self._overlap_words]
+        )
+        version = hashlib.sha256(content + stored).hexdigest()[:32]
+        document = Document(
+            site=site,
+            document_id=document_id_of(item.key),
+            version=version,
+            url=item.url,
+            name=item.name,
+            types=item.types,
+            language=item.language or detect(f"{item.name}\n{item.text}"),
+            item=stored,
+            file=item.source,
+            chunks=len(chunks),
+        )
+        return _Prepared(item, document, chunks)
+
+    async def _store_batch(self, batch: Sequence[_Prepared]) -> AsyncGenerator[Outcome, None]:
+        if not batch:
+            return
+        latest = {p.document.document_id: p for p in batch}
+        known = await self._documents.versions([(p.document.site, p.document.document_id) for p in batch])
+        fresh = []
+        for prepared in batch:
+            document = prepared.document
+            if latest[document.document_id] is not prepared:
+                yield _outcome("skipped", prepared, "the same address comes again later in this load")
+            elif known.get((document.site, document.document_id)) == document.version:
+                yield _outcome("unchanged", prepared)
+            else:
+                fresh.append(prepared)
+        if not fresh:
+            return
+        try:
+            await self._documents.announce([(p.document.key, p.chunks) for p in fresh])
+            await self._store.upsert(COLLECTION, await self._points(fresh))
+            replaced = await self._documents.publish([p.document for p in fresh])
+        except AskError as failed:
+            log.warning("load.batch_failed", extra={"site": fresh[0].document.site, "reason": failed.message})
+            for prepared in fresh:
+                yield _outcome("failed", prepared, failed.message)
+            return
+        if replaced:
+            try:
+                await self._store.delete(COLLECTION, _where(replaced))
+                await self._documents.swept(replaced)
+            except StoreError as failed:
+                # Readers pass over them already; the next start sweeps them.
+                log.warning("load.sweep_failed", extra={"reason": failed.message})
+        for prepared in fresh:
+            known_before = (prepared.document.site, prepared.document.document_id) in known
+            yield _outcome("replaced" if known_before else "added", prepared)
+
+    async def _points(self, batch: Sequence[_Prepared]) -> list[Point]:
+        texts, languages = [], []
+        for prepared in batch:
+            for chunk in prepared.chunks:
+                # The title in front: a chunk from a page's middle is still found by what the page is about.
+                name = prepared.document.name
+                texts.append(chunk.text if chunk.text.startswith(name) else f"{name}\n{chunk.text}")
+                languages.append(prepared.document.language)
+        vectors = iter(await self._retriever.vectors(texts, languages))
+        return [
+            _point(prepared.document, chunk, next(vectors)) for prepared in batch for chunk in prepared.chunks
+        ]
+
+
+def document_id_of(url: str) -> str:
+    """A document's id within its site, the same for the same address at every load."""
+    digest = hashlib.sha256(url.encode()).digest()[:15]
+    return check_document_id(base64.b32encode(digest).decode().lower())
+
+
+def _point(document: Document, chunk: Chunk, vectors: Mapping[str, Vector]) -> Point:
+    name = f"{document.site}\n{document.document_id}\n{document.version}\n{chunk.n}"
+    payload = {
+        "site": document.site,
+        "document_id": document.document_id,
+        "version": document.version,
+        "n": chunk.n,
+        "lang": document.language,
+    }
+    return Point(id=str(uuid.uuid5(POINTS, name)), vectors=vectors, payload=payload)
+
+
+def _where(keys: Sequence[Version]) -> Where:
+    """The points of these versions: ids and versions are digests, so no pair of two of them is a third."""
+    return Where(
+        must={
+            "site": sorted({key.site for key in keys}),
+            "document_id": sorted({key.document_id for key in keys}),
+            "version": sorted({key.version for key in keys}),
+        }
+    )
+
+
+def _outcome(kind: OutcomeKind, prepared: _Prepared, reason: str = "") -> Outcome:
+    document = prepared.document
+    return Outcome(
+        kind=kind,
+        source=prepared.item.source,
+        url=document.url,
+        name=document.name,
+        document_id=document.document_id,
+        chunks=document.chunks,
+        reason=reason,
+    )

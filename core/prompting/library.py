@@ -1,0 +1,222 @@
+"""All prompts of an installation: read from files in layers, found by site and along the class tree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from core.errors import ConfigError
+from core.prompting import schema_types
+from core.prompting.parse import ParsedFile, Problem, Prompt, SiteEntry, parse_file
+from core.prompting.schema_types import BASE, did_you_mean
+
+__all__ = ["Problem", "Prompt", "PromptLibrary", "SiteInfo", "check"]
+
+Layer = Sequence[ParsedFile]
+CACHED_LOOKUPS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class SiteInfo:
+    """What the prompt files say of a site; a site they don't mention has the defaults."""
+
+    name: str
+    description: str = ""
+    types: tuple[str, ...] = (BASE,)
+    extends: str = ""
+    files: tuple[str, ...] = ()
+
+
+class PromptLibrary:
+    """Immutable: a change of files makes a new library, running questions keep theirs.
+
+    `layers` are lists of files, the most basic first. A definition in a later layer goes before an equal one
+    (same site, type and ref) in an earlier layer.
+    """
+
+    def __init__(self, layers: Sequence[Layer], problems: Sequence[Problem] = ()) -> None:
+        usable = [[file for file in layer if file.usable] for layer in layers]
+        self.sites: Mapping[str, SiteInfo] = merged_sites(usable)
+        self.index = index_of(usable)
+        said = [problem for layer in layers for file in layer for problem in file.problems]
+        self.problems: tuple[Problem, ...] = (
+            *problems,
+            *said,
+            *across_files(usable),
+            *wrong_extends(usable, self.sites),
+        )
+        self._find = lru_cache(maxsize=CACHED_LOOKUPS)(self._look_up)
+
+    @classmethod
+    def load(cls, site_types: Path | Sequence[Path], prompt_dirs: Sequence[Path]) -> PromptLibrary:
+        """Read the base file (or several, each layered over the one before), then every `*.xml` of each
+        folder.
+
+        Raises ConfigError with a line `file:line:col: what` for each error of a base file. A site's file with
+        an error is left out whole and reported in `problems`; the others hold.
+        """
+        base, folders, problems = read_layers(site_types, prompt_dirs)
+        wrong = [problem for file in base for problem in file.problems if problem.severity == "error"]
+        if wrong:
+            raise ConfigError("\n".join(str(problem) for problem in wrong))
+        return cls([*([file] for file in base), *folders], problems)
+
+    def find(self, ref: str, site: str = "", item_type: str = "") -> Prompt | None:
+        """The prompt that holds for `ref`, or None where there is none or it is switched off.
+
+        Looked for at the site, then where the site `extends`, then without a site; each time at `item_type`
+        (the site's first type where none is given), at its ancestors nearest first, and at the base.
+        """
+        return self._find(ref, site, item_type)
+
+    def _look_up(self, ref: str, site: str, item_type: str) -> Prompt | None:
+        winner = next(self._candidates(ref, site, item_type), None)
+        return winner if winner is not None and winner.enabled else None
+
+    def chain(self, ref: str, site: str = "", item_type: str = "") -> list[Prompt]:
+        """Every prompt that could hold, the winner first (also one that is switched off)."""
+        return list(self._candidates(ref, site, item_type))
+
+    def _candidates(self, ref: str, site: str, item_type: str) -> Iterator[Prompt]:
+        kind = schema_types.local_name(item_type) if item_type else self.site(site).types[0]
+        types = (kind, *schema_types.ancestors(kind))
+        for place in (*self.lineage(site), None):
+            for one in types:
+                yield from self.index.get((place, one, ref), ())
+
+    def lineage(self, site: str) -> tuple[str, ...]:
+        """The site and those it builds on, each once."""
+        found: dict[str, None] = {}
+        while site in self.sites and site not in found:
+            found[site] = None
+            site = self.sites[site].extends
+        return tuple(found)
+
+    def site(self, name: str) -> SiteInfo:
+        """What is known of a site; the defaults for one that no file mentions."""
+        return self.sites.get(name) or SiteInfo(name)
+
+    def prompts(self) -> list[Prompt]:
+        """Every prompt of every usable file."""
+        return [prompt for same in self.index.values() for prompt in same]
+
+    def refs(self) -> list[str]:
+        """The refs there are prompts for, sorted."""
+        return sorted({ref for _, _, ref in self.index})
+
+
+def check(
+    site_types: Path | Sequence[Path],
+    prompt_dirs: Sequence[Path],
+    *,
+    files: Sequence[Path] = (),
+    sites: Collection[str] | None = None,
+) -> list[Problem]:
+    """All problems of these files, by file and line; raises nothing. `files` are checked on top as if they
+    were in a folder of their own. With `sites` (those that are loaded), files for other sites are named as
+    unused."""
+    base, folders, problems = read_layers(site_types, prompt_dirs)
+    extra = [parse_file(path) for path in files]
+    library = PromptLibrary([*([file] for file in base), *folders, extra], problems)
+    found = [*library.problems, *(idle(file, sites) for layer in (*folders, extra) for file in layer)]
+    named = {str(path) for path in files}
+    listed = {problem for problem in found if problem and (not named or problem.file in named)}
+    return sorted(listed, key=lambda one: (one.file, one.line, one.col, one.what))
+
+
+def read_layers(
+    site_types: Path | Sequence[Path], prompt_dirs: Sequence[Path]
+) -> tuple[list[ParsedFile], list[list[ParsedFile]], list[Problem]]:
+    bases = [site_types] if isinstance(site_types, Path) else list(site_types)
+    problems: list[Problem] = []
+    folders: list[list[ParsedFile]] = []
+    for folder in prompt_dirs:
+        try:
+            entries = sorted(entry for entry in folder.iterdir() if entry.is_file())
+        except OSError as exc:
+            problems.append(Problem(str(folder), 1, 1, "error", f"cannot be read: {exc.strerror}"))
+            continue
+        folders.append([parse_file(entry) for entry in entries if entry.suffix == ".xml"])
+        problems += [not_read(entry) for entry in entries if entry.suffix != ".xml" and entry.name[0] != "."]
+    return [parse_file(path) for path in bases], folders, problems
+
+
+def not_read(entry: Path) -> Problem:
+    return Problem(str(entry), 1, 1, "warning", "is not read: only files whose names end in `.xml` are")
+
+
+def idle(file: ParsedFile, sites: Collection[str] | None) -> Problem | None:
+    """A file that changes nothing: it defines nothing, or only for sites that are not there."""
+    if not file.usable:
+        return None
+    names = {entry.name for entry in file.sites}
+    everywhere = any(prompt.site is None for prompt in file.prompts)
+    if not names and not everywhere:
+        return Problem(file.file, 1, 1, "warning", "defines nothing, so it is not used")
+    if sites is not None and not everywhere and names.isdisjoint(sites):
+        listed = ", ".join(f"`{name}`" for name in sorted(names))
+        return Problem(file.file, 1, 1, "warning", f"is not used: no site {listed} is loaded")
+    return None
+
+
+def index_of(layers: Sequence[Layer]) -> dict[tuple[str | None, str, str], tuple[Prompt, ...]]:
+    """Prompts by site, type and ref, the one that holds first: later layers, then later files, then later
+    lines."""
+    index: dict[tuple[str | None, str, str], tuple[Prompt, ...]] = {}
+    for layer in layers:
+        for file in layer:
+            for prompt in file.prompts:
+                key = (prompt.site, prompt.item_type, prompt.ref)
+                index[key] = (prompt, *index.get(key, ()))
+    return index
+
+
+def merged_sites(layers: Sequence[Layer]) -> dict[str, SiteInfo]:
+    """A site by name; where several entries say something, the last that says it holds."""
+    sites: dict[str, SiteInfo] = {}
+    for layer in layers:
+        for file in layer:
+            for entry in file.sites:
+                known = sites.get(entry.name) or SiteInfo(entry.name)
+                sites[entry.name] = SiteInfo(
+                    entry.name,
+                    entry.description or known.description,
+                    entry.types or known.types,
+                    entry.extends or known.extends,
+                    tuple(dict.fromkeys((*known.files, entry.file))),
+                )
+    return sites
+
+
+def across_files(layers: Sequence[Layer]) -> Iterator[Problem]:
+    """Equal definitions in two files of one layer: the order of file names decides, which nobody means."""
+    for layer in layers:
+        first: dict[tuple[str | None, str, str], Prompt] = {}
+        for prompt in (prompt for file in layer for prompt in file.prompts):
+            key = (prompt.site, prompt.item_type, prompt.ref)
+            other = first.setdefault(key, prompt)
+            if other.file != prompt.file:
+                what = f"duplicate `{prompt.ref}` for {prompt.item_type}: also in {other.file}:{other.line}"
+                yield Problem(prompt.file, prompt.line, 1, "warning", f"{what}; this one holds")
+
+
+def wrong_extends(layers: Sequence[Layer], sites: Mapping[str, SiteInfo]) -> Iterator[Problem]:
+    for entry in (entry for layer in layers for file in layer for entry in file.sites):
+        what = extends_problem(entry, sites) if entry.extends else ""
+        if what:
+            yield Problem(entry.file, entry.line, entry.col, "warning", what)
+
+
+def extends_problem(entry: SiteEntry, sites: Mapping[str, SiteInfo]) -> str:
+    if entry.extends not in sites:
+        return f'extends="{entry.extends}": no file has such a site{did_you_mean(entry.extends, list(sites))}'
+    passed = [entry.name]
+    above = entry.extends
+    while above in sites:
+        if above in passed:
+            return f"extends goes in a circle: {' → '.join([*passed, above])}"
+        passed.append(above)
+        above = sites[above].extends
+    return ""

@@ -1,0 +1,651 @@
+"""Reads one prompt file, ours or NLWeb's, into prompts, sites and problems; raises nothing."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from lxml import etree
+
+from core.prompting import schema_types
+from core.prompting.examples import ATTRIBUTES, Example, values_of
+from core.prompting.refs import COMMON, OLDER_REFS, REFS, TOOL_PREFIX, lookup
+from core.prompting.replies import ReplySchema
+from core.prompting.schema_types import did_you_mean
+from core.prompting.variables import BARE_USE, OLDER_NAMES, USE, VARIABLES, Value, split
+from core.providers.base import Tier
+
+Severity = Literal["error", "warning"]
+
+MAX_FILE_BYTES = 2_000_000
+SITE_NAME = re.compile(r"[a-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a prompt file that its author should know. An error keeps a file from being used, a
+    warning doesn't. Lines and columns count from 1."""
+
+    file: str
+    line: int
+    col: int
+    severity: Severity
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.col}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt as it stands in a file. `site` None: for every site. `item_type` is a local name, `Thing`
+    the base. `pieces` is the text cut at its variables (see `variables.split`)."""
+
+    ref: str
+    site: str | None
+    item_type: str
+    text: str
+    variables: tuple[str, ...]
+    reply: ReplySchema | None
+    tier: Tier | None
+    temperature: float | None
+    max_tokens: int | None
+    timeout_s: float | None
+    enabled: bool
+    examples: tuple[Example, ...]
+    file: str
+    line: int
+    pieces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteEntry:
+    """What a file says of a site beside its prompts."""
+
+    name: str
+    description: str
+    types: tuple[str, ...]
+    extends: str
+    file: str
+    line: int
+    col: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """What a file holds. With an error among its problems, `usable` is False."""
+
+    file: str
+    prompts: tuple[Prompt, ...] = ()
+    sites: tuple[SiteEntry, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        return not any(problem.severity == "error" for problem in self.problems)
+
+
+def parse_file(path: Path) -> ParsedFile:
+    """Read and parse `path`; a file that cannot be read is a problem like any other."""
+    try:
+        size = path.stat().st_size
+        raw = path.read_bytes() if size <= MAX_FILE_BYTES else b""
+    except OSError as exc:
+        return failed(str(path), 1, 1, f"cannot be read: {exc.strerror}")
+    if size > MAX_FILE_BYTES:
+        return failed(str(path), 1, 1, f"has {size:,} bytes; prompt files may have {MAX_FILE_BYTES:,}")
+    return parse_bytes(raw, str(path))
+
+
+def parse_bytes(raw: bytes, file: str) -> ParsedFile:
+    """Parse the bytes of a prompt file; `file` is its name in problems."""
+    try:
+        text = decoded(raw)
+    except SourceError as exc:
+        return failed(file, exc.line, exc.col, exc.what)
+    try:
+        root = tree_of(text)
+    except SourceError as exc:
+        return failed(file, exc.line, exc.col, exc.what)
+    return Reader(file, text, root).read()
+
+
+def failed(file: str, line: int, col: int, what: str) -> ParsedFile:
+    return ParsedFile(file, problems=(Problem(file, line, col, "error", what),))
+
+
+# ---------------------------------------------------------------- text and tree
+
+
+class SourceError(Exception):
+    """The file is no XML that is taken here."""
+
+    def __init__(self, what: str, line: int = 1, col: int = 1) -> None:
+        super().__init__(what)
+        self.what, self.line, self.col = what, line, col
+
+
+DECLARED = re.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
+BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+BEFORE_ROOT = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*", re.S)
+
+
+def decoded(raw: bytes) -> str:
+    """The text of a file by its byte order mark, else its XML declaration, else UTF-8."""
+    name = next((name for bom, name in BOMS if raw.startswith(bom)), "")
+    if name:
+        raw = raw[2 if name != "utf-8" else 3 :]
+    else:
+        declared = DECLARED.match(raw[:200])
+        name = declared[1].decode() if declared else "utf-8"
+    try:
+        return raw.decode(name).replace("\r\n", "\n").replace("\r", "\n")
+    except LookupError:
+        raise SourceError(f"unknown encoding `{name}`; save the file as UTF-8") from None
+    except UnicodeDecodeError as exc:
+        before = raw[: exc.start].decode(name, "ignore")
+        line, col = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+        raise SourceError(
+            f"not valid {name}: byte 0x{raw[exc.start]:02x}; save the file as UTF-8", line, col
+        ) from None
+    except ValueError as exc:
+        raise SourceError(f"not valid {name}: {exc}; save the file as UTF-8") from None
+
+
+def tree_of(text: str) -> etree._Element:
+    """The root element. A document type (and so every entity of one's own) is refused before it is parsed."""
+    start = BEFORE_ROOT.match(text)
+    at = start.end() if start else 0
+    if text[at : at + 2] == "<!":
+        line, col = position(text, at)
+        raise SourceError(
+            "a document type (`<!DOCTYPE …>`, entities) is not allowed here; remove it", line, col
+        )
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        remove_comments=True,
+        remove_pis=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+    )
+    try:
+        root = etree.fromstring(text.encode("utf-8", "surrogatepass"), parser)
+    except etree.XMLSyntaxError as exc:
+        raise syntax_error(text, exc) from None
+    except ValueError as exc:
+        raise SourceError(str(exc)) from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise SourceError("a document type is not allowed here; remove it")
+    return root
+
+
+WHERE = re.compile(r",? line \d+, column \d+.*$", re.S)
+ADVICE = (
+    ("xmlParseEntityRef", "a bare `&`: write `&amp;`"),
+    ("EntityRef: expecting", "a bare `&`: write `&amp;`"),
+    ("not defined", "only &amp; &lt; &gt; &quot; &apos; are known: write the letter itself"),
+    ("StartTag: invalid element name", "a bare `<` in a text: write `&lt;`"),
+    ("Unescaped '<'", "a bare `<`: write `&lt;`"),
+    ("tag mismatch", "each element is closed by its own end tag"),
+    ("Premature end", "the file ends before everything is closed"),
+    ("Extra content", "everything stands inside one `<root>`"),
+    ("Document is empty", "the file is empty: start from `<root></root>`"),
+    ("Start tag expected", "the file is no XML: start from `<root></root>`"),
+    ("AttValue", "values of attributes stand in quotes"),
+    ("attributes construct error", "attributes are parted by white space, values stand in quotes"),
+    ("redefined", "an attribute stands once in an element"),
+    ("invalid Char", "a control character: remove it"),
+    ("Double hyphen", "`--` may not stand inside a comment"),
+    ("Comment not terminated", "a comment ends with `-->`"),
+    ("CData section not finished", "a CDATA section ends with `]]>`"),
+    ("Namespace prefix", "declare it in the root, or leave the prefix out"),
+    ("Excessive depth", "elements are nested far too deep"),
+)
+
+
+def syntax_error(text: str, exc: etree.XMLSyntaxError) -> SourceError:
+    """What libxml2 says, and what to do about it. Its columns are bytes; ours are characters."""
+    line, column = exc.position
+    lines = text.split("\n")
+    line = min(max(line, 1), len(lines))
+    before = lines[line - 1].encode("utf-8", "replace")[: max(column - 1, 0)].decode("utf-8", "ignore")
+    said = " ".join(WHERE.sub("", exc.msg or "not well-formed").split())
+    advice = next((advice for sign, advice in ADVICE if sign in said), "")
+    return SourceError(f"{said} ({advice})" if advice else said, line, len(before) + 1)
+
+
+def position(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
+
+
+TOKEN = re.compile(
+    r"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(/?)[^>"'/!?](?:[^>"']|"[^"]*"|'[^']*')*>""", re.S
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where an element stands in the source: its start tag, and what is inside."""
+
+    start: int
+    inside: int
+    end: int
+
+
+@dataclass(slots=True)
+class Source:
+    """The text of a well-formed file, with the places of its elements in document order. lxml knows lines but
+    no columns, and its lines are those where a start tag ends."""
+
+    text: str
+    blanked: str = ""  # comments and instructions as blanks, so that nothing in them is reported
+    spans: list[Span] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.lines = [0, *(found.end() for found in re.finditer("\n", self.text))]
+        pieces: list[str] = []
+        opened: list[int] = []
+        starts: list[list[int]] = []
+        at = 0
+        for token in TOKEN.finditer(self.text):
+            kind = token.group()[:2]
+            if kind in ("<!", "<?") and not token.group().startswith("<![CDATA["):
+                pieces += (self.text[at : token.start()], " " * (token.end() - token.start()))
+                at = token.end()
+            elif token[1]:
+                starts[opened.pop()][2] = token.start()
+            elif kind != "<!":
+                starts.append([token.start(), token.end(), token.end()])
+                if not token.group().endswith("/>"):
+                    opened.append(len(starts) - 1)
+        self.blanked = "".join((*pieces, self.text[at:]))
+        self.spans = [Span(*one) for one in starts]
+
+    def position(self, at: int) -> tuple[int, int]:
+        line = bisect_right(self.lines, at)
+        return line, at - self.lines[line - 1] + 1
+
+
+# ---------------------------------------------------------------- elements
+
+ROOTS = ("root", "Sites", "Tools", "QueryAnalysisSettings")
+PROMPTS = ("Prompt", "QueryAnalysis", "Tool")
+PROMPT_ATTRIBUTES = frozenset(
+    {"ref", "name", "tier", "enabled", "temperature", "max_tokens", "timeout", "responseModel"}
+)
+SITE_ATTRIBUTES = frozenset({"ref", "id", "name", "types", "extends"})
+SITE_PARTS = ("description", "itemType")
+
+
+class Reader:
+    """Walks the tree of one file. Problems are collected: an author sees all of them at once."""
+
+    def __init__(self, file: str, text: str, root: etree._Element) -> None:
+        self.file = file
+        self.root = root
+        self.source = Source(text)
+        self.spans = dict(zip(root.iter(), self.source.spans, strict=True))
+        self.prompts: list[Prompt] = []
+        self.sites: list[SiteEntry] = []
+        self.problems: list[Problem] = []
+        self.first: dict[tuple[str | None, str, str], tuple[int, int]] = {}
+
+    def read(self) -> ParsedFile:
+        name = local(self.root)
+        if name not in ROOTS:
+            self.error(
+                self.root, f"the root element is `{name}`, not `root`{did_you_mean(name, list(ROOTS))}"
+            )
+        else:
+            for child in self.root:
+                if local(child) == "Site":
+                    self.read_site(child)
+                else:
+                    self.read_type_or_prompt(child, None)
+        self.problems.sort(key=lambda one: (one.line, one.col))
+        return ParsedFile(self.file, tuple(self.prompts), tuple(self.sites), tuple(self.problems))
+
+    def read_site(self, element: etree._Element) -> None:
+        names = [element.get(key) for key in ("ref", "id", "name") if element.get(key)]
+        name = (names[0] or "").strip() if names else ""
+        if not names:
+            return self.error(element, '`<Site>` needs a name: `<Site ref="mysite">`')
+        self.unknown_attributes(element, SITE_ATTRIBUTES)
+        everywhere = name == "default" and element.get("id") is not None  # NLWeb 2026: for every site
+        if not everywhere and not SITE_NAME.fullmatch(name):
+            self.error(element, f"`{name}` is no site name: 1 to 64 of a-z 0-9 . _ -")
+        if not everywhere:
+            self.add_site(element, name)
+        for child in element:
+            if local(child) not in SITE_PARTS:
+                self.read_type_or_prompt(child, None if everywhere else name)
+        return None
+
+    def add_site(self, element: etree._Element, name: str) -> None:
+        listed = re.split(r"[\s,]+", element.get("types", ""))
+        listed += [text_of(child) for child in element if local(child) == "itemType"]
+        types = tuple(dict.fromkeys(schema_types.local_name(one) for one in listed if one))
+        for one in types:
+            if not schema_types.known(one):
+                self.warning(
+                    element, f"unknown type `{one}`{schema_types.guess(one)}; only the base's prompts hold"
+                )
+        descriptions = [
+            " ".join(text_of(child).split()) for child in element if local(child) == "description"
+        ]
+        extends = element.get("extends", "").strip()
+        at = self.place(element)
+        self.sites.append(SiteEntry(name, " ".join(descriptions), types, extends, self.file, *at))
+
+    def read_type_or_prompt(self, element: etree._Element, site: str | None) -> None:
+        name = local(element)
+        if name in PROMPTS:
+            return self.read_prompt(element, site, schema_types.BASE)
+        if name in ("promptString", "returnStruc", "example", "expect", "Site", *SITE_PARTS):
+            return self.error(element, f"`<{name}>` has no place here")
+        item_type = schema_types.local_name(name)
+        if not schema_types.known(item_type):
+            self.warning(element, f"unknown type `{name}`{schema_types.guess(name)}: no class of schema.org")
+        for child in element:
+            if local(child) in PROMPTS:
+                self.read_prompt(child, site, item_type)
+            else:
+                self.error(child, f"`<{local(child)}>` inside `<{name}>`: only `<Prompt>` may stand here")
+        return None
+
+    def read_prompt(self, element: etree._Element, site: str | None, item_type: str) -> None:
+        tool = local(element) == "Tool"
+        ref = (element.get("name" if tool else "ref") or "").strip()
+        if not ref:
+            example = '`<Tool name="…">`' if tool else '`<Prompt ref="…">`'
+            return self.error(element, f"`<{local(element)}>` says not which one it is: {example}")
+        ref = TOOL_PREFIX + ref if tool else ref
+        self.unknown_attributes(element, PROMPT_ATTRIBUTES)
+        self.check_ref(element, ref, site, item_type)
+        string = self.only_child(element, "prompt" if tool else "promptString")
+        text = text_of(string).strip() if string is not None else ""
+        if not text and not (tool and string is None):
+            where = string if string is not None else element
+            return self.error(where, f"`{ref}` has no text in its `<promptString>`")
+        if string is not None:
+            self.check_variables(string, ref)
+        self.check_children(element)
+        reply = self.read_reply(element, ref)
+        pieces = split(text)
+        self.prompts.append(
+            Prompt(
+                ref=ref,
+                site=site,
+                item_type=item_type,
+                text=text,
+                variables=tuple(dict.fromkeys(pieces[1::2])),
+                reply=reply,
+                tier=self.tier(element),
+                temperature=self.number(element, "temperature", 0, 2),
+                max_tokens=whole(self.number(element, "max_tokens", 1, 200_000)),
+                timeout_s=self.number(element, "timeout", 0.1, 600),
+                enabled=self.flag(element, "enabled"),
+                examples=tuple(self.read_examples(element, reply)) if not tool else (),
+                file=self.file,
+                line=self.place(element)[0],
+                pieces=pieces,
+            )
+        )
+        return None
+
+    def check_ref(self, element: etree._Element, ref: str, site: str | None, item_type: str) -> None:
+        if lookup(ref) is None:
+            self.warning(element, f"unknown ref `{ref}`{did_you_mean(ref, list(REFS))}: no step runs it")
+        elif ref in OLDER_REFS:
+            self.warning(element, f"`{ref}` is one of NLWeb's that no step runs here")
+        key = (site, item_type, ref)
+        if key in self.first:
+            line, _ = self.first[key]
+            self.warning(
+                element, f"duplicate `{ref}` for {item_type}: also in line {line}; the last one holds"
+            )
+        self.first[key] = self.place(element)
+
+    def check_variables(self, string: etree._Element, ref: str) -> None:
+        span = self.spans[string]
+        asked = lookup(ref)
+        for use in USE.finditer(self.source.blanked, span.inside, span.end):
+            name = use[1]
+            if name in OLDER_NAMES:
+                self.add(
+                    use.start(), "warning", f"`{{{name}}}` is an older name of `{{{OLDER_NAMES[name]}}}`"
+                )
+            elif name not in VARIABLES:
+                self.add(use.start(), "error", f"unknown variable `{{{name}}}`{guess_variable(name)}")
+            elif asked and asked.keys and name not in COMMON | asked.variables:
+                self.add(
+                    use.start(), "warning", f"`{{{name}}}` has no value in `{ref}`; it is filled as (none)"
+                )
+        for use in BARE_USE.finditer(self.source.blanked, span.inside, span.end):
+            near = guess_variable(use[1])
+            if near:
+                self.add(use.start(), "warning", f"`{use.group()}` is no variable and stays as it is{near}")
+
+    def check_children(self, element: etree._Element) -> None:
+        known = ["promptString", "returnStruc", "example", "method", "description"]
+        if local(element) == "Tool":
+            known += ["prompt", "handler", "argument", "path"]
+        for child in element:
+            if local(child) not in known:
+                near = did_you_mean(local(child), known)
+                self.error(child, f"`<{local(child)}>` inside `<{local(element)}>` is unknown{near}")
+
+    def read_reply(self, element: etree._Element, ref: str) -> ReplySchema | None:
+        """The reply structure. Where the author gives none (NLWeb 2026 names a class of its own instead),
+        what the step reads stands in; where it is broken there is none, and that is an error if a step needs
+        it."""
+        child = self.only_child(element, "returnStruc")
+        asked = lookup(ref)
+        needed = asked.keys if asked else {}
+        text = text_of(child).strip() if child is not None else ""
+        if not text:
+            if needed and not element.get("responseModel") and not ref.startswith(TOOL_PREFIX):
+                self.warning(
+                    element, f"`{ref}` has no returnStruc; {listed(needed)} is asked for, as its step needs"
+                )
+            return (
+                ReplySchema.of(ref, {key: WORDS[need.kind] for key, need in needed.items()})
+                if needed
+                else None
+            )
+        struct = self.json_object(
+            cast("etree._Element", child), text, "error" if ref in REFS and needed else "warning"
+        )
+        if struct is None:
+            return None
+        missing = [key for key in needed if key not in struct]
+        if missing and ref in REFS:
+            what = f"the returnStruc of `{ref}` lacks {listed(missing)}, which its step needs"
+            self.error(cast("etree._Element", child), what)
+        return ReplySchema.of(ref, struct)
+
+    def json_object(self, child: etree._Element, text: str, severity: Severity) -> dict[str, Any] | None:
+        try:
+            struct = json.loads(text, parse_constant=refuse_constant)
+        except json.JSONDecodeError as exc:
+            self.add(self.inside(child, text, exc.pos), severity, f"{NO_STRUCTURE}: no JSON, {exc.msg}")
+            return None
+        except (ValueError, RecursionError) as exc:
+            self.add(self.spans[child].start, severity, f"{NO_STRUCTURE}: {exc}")
+            return None
+        if not isinstance(struct, dict) or not struct:
+            self.add(
+                self.spans[child].start, severity, f"{NO_STRUCTURE}: it has to be a JSON object with keys"
+            )
+            return None
+        return struct
+
+    def inside(self, element: etree._Element, text: str, offset: int) -> int:
+        """The place in the source of a place in an element's text, exact where the text stands there as it
+        is."""
+        span = self.spans[element]
+        start = self.source.text.find(text[: offset or 1], span.inside, span.end)
+        return start + offset if start >= 0 else span.inside
+
+    def read_examples(self, element: etree._Element, reply: ReplySchema | None) -> Iterator[Example]:
+        for child in element:
+            if local(child) == "example":
+                yield self.read_example(child, reply)
+
+    def read_example(self, element: etree._Element, reply: ReplySchema | None) -> Example:
+        values: dict[str, Value] = {}
+        for name, given in attributes(element).items():
+            found = values_of(name, json_or_text(given))
+            if not found:
+                known = [*ATTRIBUTES, *VARIABLES]
+                self.error(
+                    element, f"unknown attribute `{name}` of `<example>`{did_you_mean(str(name), known)}"
+                )
+            values |= found
+        expect: dict[str, Any] | None = None
+        for child in element:
+            if local(child) == "value":
+                name = child.get("name", "")
+                found = values_of(name, json_or_text(text_of(child).strip()))
+                if not found:
+                    self.error(child, f"unknown variable `{name}` of `<value>`{guess_variable(name)}")
+                values |= found
+            elif local(child) == "expect":
+                expect = self.read_expect(child, reply)
+            else:
+                self.error(child, f"`<{local(child)}>` inside `<example>`: only `<value>` and `<expect>`")
+        return Example(values, expect, self.place(element)[0])
+
+    def read_expect(self, element: etree._Element, reply: ReplySchema | None) -> dict[str, Any] | None:
+        text = text_of(element).strip()
+        try:
+            expect = json.loads(text, parse_constant=refuse_constant)
+        except (ValueError, RecursionError) as exc:
+            self.error(element, f"`<expect>` is no JSON: {exc}")
+            return None
+        if not isinstance(expect, dict):
+            self.error(element, "`<expect>` has to be a JSON object")
+            return None
+        for key in expect:
+            if reply is None or key not in reply.keys:
+                near = did_you_mean(key, list(reply.keys)) if reply else ""
+                self.error(element, f"`<expect>` names `{key}`, which the returnStruc has not{near}")
+        return expect
+
+    # ---- attributes
+
+    def tier(self, element: etree._Element) -> Tier | None:
+        given = element.get("tier")
+        if given is None or given in ("high", "low"):
+            return cast("Tier | None", given)
+        self.error(element, f'tier="{given}": it is `high` or `low`')
+        return None
+
+    def number(self, element: etree._Element, name: str, low: float, high: float) -> float | None:
+        given = element.get(name)
+        if given is None:
+            return None
+        try:
+            number = float(given)
+        except ValueError:
+            number = low - 1
+        if not low <= number <= high:
+            self.error(element, f'{name}="{given}": a number from {low:g} to {high:g}')
+            return None
+        return number
+
+    def flag(self, element: etree._Element, name: str) -> bool:
+        given = element.get(name, "true").strip().casefold()
+        if given not in ("true", "false", "1", "0"):
+            self.error(element, f'{name}="{given}": it is `true` or `false`')
+        return given not in ("false", "0")
+
+    def unknown_attributes(self, element: etree._Element, known: frozenset[str]) -> None:
+        for name in attributes(element):
+            if not name.startswith("{") and name not in known:
+                near = did_you_mean(name, sorted(known))
+                self.error(element, f"unknown attribute `{name}` of `<{local(element)}>`{near}")
+
+    def only_child(self, element: etree._Element, name: str) -> etree._Element | None:
+        found = [child for child in element if local(child) == name]
+        if len(found) > 1:
+            self.error(found[1], f"a second `<{name}>`: one is allowed")
+        return found[0] if found else None
+
+    # ---- problems
+
+    def place(self, element: etree._Element) -> tuple[int, int]:
+        return self.source.position(self.spans[element].start)
+
+    def error(self, element: etree._Element, what: str) -> None:
+        self.add(self.spans[element].start, "error", what)
+
+    def warning(self, element: etree._Element, what: str) -> None:
+        self.add(self.spans[element].start, "warning", what)
+
+    def add(self, at: int, severity: Severity, what: str) -> None:
+        self.problems.append(Problem(self.file, *self.source.position(at), severity, what))
+
+
+WORDS: Mapping[str, Any] = {
+    "boolean": "True or False",
+    "score": "integer between 0 and 100",
+    "text": "string",
+    "list": ["string"],
+    "any": "string",
+}
+
+
+NO_STRUCTURE = "the returnStruc cannot be used"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def local(element: etree._Element) -> str:
+    return etree.QName(element).localname
+
+
+def attributes(element: etree._Element) -> dict[str, str]:
+    return {str(name): str(value) for name, value in element.attrib.items()}
+
+
+def text_of(element: etree._Element) -> str:
+    return "".join(str(piece) for piece in element.itertext())
+
+
+def whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
+
+
+def guess_variable(name: str) -> str:
+    """By the whole name, else by what stands after the dot (`query.raw` is none, `request.qurey` is)."""
+    last = name.rpartition(".")[2].casefold()
+    for known in VARIABLES:
+        if known.rpartition(".")[2].casefold() == last:
+            return f" (did you mean `{known}`?)"
+    return did_you_mean(name, VARIABLES)
+
+
+def json_or_text(text: str) -> Value:
+    """JSON where it is a list or an object, else the text as it is."""
+    if text[:1] in ("[", "{"):
+        try:
+            return cast(Value, json.loads(text))
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def refuse_constant(name: str) -> None:
+    raise ValueError(f"`{name}` is no JSON")

@@ -1,0 +1,50 @@
+"""What the vector stores have in common: filters as lists of values, legs that do not fit, names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from core.providers.base import Where
+
+COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+Values = list[str] | list[int]
+Conditions = tuple[list[tuple[str, Values]], list[tuple[str, Values]]]
+
+
+def conditions(where: Where) -> Conditions | None:
+    """`(must, not)` as pairs of key and accepted values, or None where nothing can match."""
+    must = _pairs(where.must)
+    if any(not values for _, values in must):
+        return None
+    return must, [pair for pair in _pairs(where.not_) if pair[1]]
+
+
+def refuse_all(where: Where) -> None:
+    """Raise ValueError for a filter that would select every point."""
+    if not any(conditions(where) or [True]):
+        raise ValueError("a filter is needed: this would delete everything")
+
+
+def mismatch(collection: str, leg: str, there: tuple[str, int | None], wanted: tuple[str, int | None]) -> str:
+    """What to tell a person whose store holds a leg made with another `(model, size)` than the settings want."""
+    return (
+        f"the vectors `{leg}` of collection `{collection}` were made with {_described(*there)}, "
+        f"but the settings want {_described(*wanted)}: set the former again, or make them anew with `askable reembed`"
+    )
+
+
+def _described(model: str, size: int | None) -> str:
+    return f"`{model}` ({size} dimensions)" if size else f"`{model}`"
+
+
+def _pairs(selected: Mapping[str, str | int | Sequence[str]]) -> list[tuple[str, Values]]:
+    return [(key, _values(value)) for key, value in selected.items()]
+
+
+def _values(value: str | int | Sequence[str]) -> Values:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, int):
+        return [value]
+    return list(value)

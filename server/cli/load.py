@@ -1,0 +1,236 @@
+"""`askable load`: read sources here, store them through the server, report on every item."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import click
+import orjson
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from core.documents import check_site_name
+from core.ingestion.items import NotLoaded, SourceItem
+from core.ingestion.sources import discover, read_source
+from core.settings import Settings
+from server.cli.client import Api, connect
+from server.cli.context import Context
+from server.cli.documents import all_documents
+from server.cli.output import Output, output_options
+
+BATCH_ITEMS = 100
+BATCH_BYTES = 4_000_000
+KINDS = ("added", "replaced", "unchanged", "skipped", "failed")
+EVERY_S = 5.0
+
+
+@dataclass
+class Report:
+    """What became of everything that was read."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    chunks: int = 0
+    not_loaded: list[dict[str, Any]] = field(default_factory=list)
+    document_ids: set[str] = field(default_factory=set)
+    deleted: int = 0
+
+    def note(self, outcome: dict[str, Any]) -> None:
+        kind = outcome["kind"]
+        self.counts[kind] += 1
+        if kind in ("added", "replaced"):
+            self.chunks += outcome["chunks"]
+        if outcome["document_id"] and kind != "failed":
+            self.document_ids.add(outcome["document_id"])
+        if kind in ("skipped", "failed"):
+            self.not_loaded.append({key: outcome[key] for key in ("kind", "source", "name", "url", "reason")})
+
+
+@click.command("load")
+@click.argument("sources", nargs=-1, required=True)
+@click.option("--site", required=True, help="The site they belong to: 1-64 of a-z 0-9 . _ -")
+@click.option("--replace", is_flag=True, help="Delete what the site has and these sources have not.")
+@click.option("--dry-run", is_flag=True, help="Read and report; store nothing.")
+@output_options
+@click.pass_obj
+def command(
+    context: Context, sources: tuple[str, ...], site: str, replace: bool, dry_run: bool, quiet: bool
+) -> None:
+    """Load files, folders, patterns, or `-` (standard input): pages with schema.org JSON-LD, JSON, JSONL.
+
+    Example: askable load samples/trattoria --site trattoria
+    """
+    output = Output(quiet=quiet)
+    check_site_name(site)
+    if dry_run:
+        report = _dry_run(sources, output)
+    else:
+        report = asyncio.run(_load(context.settings(), sources, site, replace, output))
+    _tell(report, site, output, dry_run=dry_run)
+    if report.counts["failed"]:
+        raise SystemExit(1)
+
+
+async def _load(
+    settings: Settings, sources: tuple[str, ...], site: str, replace: bool, output: Output
+) -> Report:
+    report = Report()
+    async with connect(settings) as api:
+        with _Progress(output) as progress:
+            batches = _batches(sources, report, progress)
+            while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+                async for outcome in _send(api, site, batch):
+                    report.note(outcome)
+                    progress.stored(report)
+        if replace and not report.counts["failed"]:
+            await _delete_others(api, site, report)
+    return report
+
+
+async def _send(api: Api, site: str, batch: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+    async for name, data in api.events("/documents", {"site": site, "items": batch}):
+        if name == "item":
+            yield data
+
+
+async def _delete_others(api: Api, site: str, report: Report) -> None:
+    others = [
+        row["document_id"]
+        async for row in all_documents(api, site)
+        if row["document_id"] not in report.document_ids
+    ]
+    for document_id in others:
+        gone = await api.json("DELETE", f"/documents/{quote(document_id, safe='')}", params={"site": site})
+        report.deleted += gone["documents"]
+
+
+def _batches(sources: tuple[str, ...], report: Report, progress: _Progress) -> Iterator[list[dict[str, Any]]]:
+    """Items as the route takes them, in batches of bounded size; what gives none goes to the report."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for item in _read(sources, report, progress):
+        batch.append(item)
+        size += len(orjson.dumps(item["item"])) + len(item["text"])
+        if len(batch) >= BATCH_ITEMS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _read(sources: tuple[str, ...], report: Report, progress: _Progress) -> Iterator[dict[str, Any]]:
+    for source in discover(sources):
+        progress.reading(source.name)
+        for read in read_source(source):
+            if isinstance(read, NotLoaded):
+                report.note(_not_loaded(read))
+            else:
+                progress.read()
+                yield _element(read)
+
+
+def _element(item: SourceItem) -> dict[str, Any]:
+    return {
+        "url": item.url,
+        "item": item.schema_object,
+        "text": item.text,
+        "name": item.name,
+        "types": list(item.types),
+        "language": item.language,
+        "source": item.source,
+    }
+
+
+def _not_loaded(read: NotLoaded) -> dict[str, Any]:
+    return {
+        "kind": read.outcome,
+        "source": read.source,
+        "name": read.what,
+        "url": "",
+        "reason": read.reason,
+        "document_id": "",
+        "chunks": 0,
+    }
+
+
+def _dry_run(sources: tuple[str, ...], output: Output) -> Report:
+    report = Report()
+    with _Progress(output) as progress:
+        for item in _read(sources, report, progress):
+            report.counts["would load"] += 1
+            if not output.as_json:
+                output.line(f"{'/'.join(item['types'])}\t{item['name']}\t{item['url']}")
+    return report
+
+
+def _tell(report: Report, site: str, output: Output, *, dry_run: bool) -> None:
+    counts = {kind: report.counts[kind] for kind in KINDS}
+    if dry_run:
+        counts = {"would load": report.counts["would load"], **{k: counts[k] for k in ("skipped", "failed")}}
+    if output.as_json:
+        told: dict[str, Any] = {"site": site, **counts, "chunks": report.chunks, "deleted": report.deleted}
+        output.json({**told, "not_loaded": report.not_loaded})
+        return
+    for one in report.not_loaded:
+        if one["kind"] == "failed" or not output.quiet:
+            named = f" {one['name'] or one['url']}" if one["name"] or one["url"] else ""
+            click.echo(f"{one['kind']}: {one['source']}{named}: {one['reason']}", err=True)
+    summary = ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    gone = f", {report.deleted} deleted" if report.deleted else ""
+    output.line(
+        f"{site}: {summary}{gone} ({report.chunks} chunks stored)" if not dry_run else f"{site}: {summary}"
+    )
+
+
+class _Progress:
+    """How far it is: bars on a terminal, elsewhere a line every few seconds."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<9}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[what]}", markup=False),
+            console=output.progress,
+            transient=True,
+            disable=output.quiet or not output.progress.is_terminal,
+        )
+        self._reading = self._bars.add_task("reading", total=None, what="")
+        self._storing = self._bars.add_task("storing", total=None, what="")
+        self._items = 0
+        self._told = 0.0
+
+    def __enter__(self) -> _Progress:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def reading(self, name: str) -> None:
+        self._bars.update(self._reading, what=name[-60:])
+
+    def read(self) -> None:
+        self._items += 1
+        self._bars.update(self._reading, completed=self._items)
+
+    def stored(self, report: Report) -> None:
+        done = sum(report.counts[kind] for kind in ("added", "replaced", "unchanged"))
+        self._bars.update(self._storing, completed=done, total=max(self._items, done))
+        now = self._bars.get_time()
+        if self._bars.disable and now - self._told >= EVERY_S:
+            self._told = now
+            self._output.note(f"read {self._items}, stored {done}, failed {report.counts['failed']}")

@@ -1,0 +1,186 @@
+/* Talks to the server: sites, questions with resumption, consent to remember. */
+
+import { readEvents } from "./sse.js";
+
+const BASE = new URL("../", import.meta.url); // this file is served from <base>/static/
+const MAX_RESUMES = 3;
+const SILENCE_MS = 45_000; // three heartbeats of the server
+const FIRST_PAUSE_MS = 250; // a server stops answers that nobody reads, so the first try comes soon
+const MAX_PAUSE_MS = 10_000;
+
+/** The server, or something before it, answered with an error status or not in its own language. */
+export class Refused extends Error {
+  constructor(status, code, message, retryAfter = null) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.retryAfter = retryAfter; // seconds
+  }
+}
+
+/** The connection failed; `begun` says whether the server had started to answer. */
+export class Lost extends Error {
+  constructor(begun) {
+    super("connection lost");
+    this.begun = begun;
+  }
+}
+
+/** What can be asked: [{name, description, documents, examples}]. */
+export async function fetchSites() {
+  const reply = await json(await send("sites", { headers: { Accept: "application/json" } }));
+  const details = new Map();
+  for (const detail of asList(reply.details)) if (detail?.name) details.set(String(detail.name), detail);
+  return asList(reply.sites).map(String).map((name) => {
+    const detail = details.get(name) ?? {};
+    return {
+      name,
+      description: typeof detail.description === "string" ? detail.description : "",
+      documents: typeof detail.documents === "number" ? detail.documents : null,
+      examples: asList(detail.examples).filter((example) => typeof example === "string" && example.trim()),
+    };
+  });
+}
+
+/** The person agreed: keep the fact that `token` stands for. */
+export async function confirmMemory(token) {
+  return json(await send("memory/confirm", {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: "application/json" },
+    body: JSON.stringify({ token }),
+  }));
+}
+
+/**
+ * Asks once and yields the answer's messages up to `complete`. A broken connection is taken up again where it broke
+ * (the server replays from `Last-Event-ID` and does not ask the model again); `onBreak(n, of)` is told before each
+ * try and `onBreak(0)` when it goes on. Before the first event nothing can be resumed, and so nothing is repeated.
+ */
+export async function* ask(body, { signal, onBreak }) {
+  const seen = new Set();
+  let lastId = "";
+  let pause = FIRST_PAUSE_MS;
+  let broken = false;
+  for (let tries = 0; ; tries += 1) {
+    const line = watched(signal);
+    try {
+      const response = await post(body, lastId, line.signal);
+      line.alive();
+      const events = readEvents(response, (parser) => {
+        line.alive();
+        if (parser.retry !== null) pause = parser.retry;
+      });
+      for await (const event of events) {
+        if (event.id && seen.has(event.id)) continue;
+        if (event.id) {
+          seen.add(event.id);
+          lastId = event.id;
+        }
+        if (broken) onBreak(0, MAX_RESUMES);
+        broken = false;
+        const message = parsed(event.data);
+        if (!message) continue;
+        yield message;
+        if (message.message_type === "complete") return;
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof Refused && (tries === 0 || error.status < 500)) {
+        if (tries === 0) throw error;
+        throw new Lost(true); // the server no longer has this answer to replay
+      }
+    } finally {
+      line.end();
+    }
+    if (!lastId || tries >= MAX_RESUMES) throw new Lost(lastId !== "");
+    broken = true;
+    onBreak(tries + 1, MAX_RESUMES);
+    await rest(Math.min(pause * 2 ** tries, MAX_PAUSE_MS), signal);
+  }
+}
+
+function post(body, lastId, signal) {
+  const headers = { "Content-Type": "application/json", Accept: "text/event-stream" };
+  if (lastId) headers["Last-Event-ID"] = lastId;
+  return send("ask", { method: "POST", headers, body: JSON.stringify(body), signal }, "text/event-stream");
+}
+
+async function send(path, options, expected = "application/json") {
+  let response;
+  try {
+    response = await fetch(new URL(path, BASE), { credentials: "same-origin", cache: "no-store", ...options });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Lost(false);
+  }
+  if (!response.ok) throw await refusal(response);
+  if (!(response.headers.get("Content-Type") ?? "").startsWith(expected)) {
+    throw new Refused(response.status, "foreign_reply", "");
+  }
+  return response;
+}
+
+async function json(response) {
+  try {
+    return (await response.json()) ?? {};
+  } catch {
+    throw new Refused(response.status, "foreign_reply", "");
+  }
+}
+
+async function refusal(response) {
+  const wait = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  const retryAfter = Number.isNaN(wait) ? null : wait;
+  try {
+    const { error } = await response.json();
+    return new Refused(response.status, String(error.code), String(error.message ?? ""), retryAfter);
+  } catch {
+    return new Refused(response.status, response.status === 429 ? "rate_limited" : "foreign_reply", "", retryAfter);
+  }
+}
+
+/** A signal that follows `outer` and also fires when `alive` was not called for too long. */
+function watched(outer) {
+  const inner = new AbortController();
+  const follow = () => inner.abort(outer.reason);
+  let timer = 0;
+  if (outer.aborted) follow();
+  outer.addEventListener("abort", follow);
+  const end = () => {
+    clearTimeout(timer);
+    outer.removeEventListener("abort", follow);
+  };
+  const alive = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => inner.abort(), SILENCE_MS);
+  };
+  alive();
+  return { signal: inner.signal, alive, end };
+}
+
+function rest(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+}
+
+function parsed(data) {
+  try {
+    const message = JSON.parse(data);
+    return message && typeof message === "object" ? message : null;
+  } catch {
+    return null;
+  }
+}
+
+function asList(value) {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,175 @@
+/* Puts the page together: the conversation, what is sent, and the keys. */
+
+import { Announcer } from "./announcer.js";
+import { ask } from "./api.js";
+import { Composer, isComposing } from "./composer.js";
+import { el } from "./dom.js";
+import { Sites } from "./sites.js";
+import { Turn } from "./turn.js";
+
+const MAX_PREVIOUS = 20;
+
+const byId = (id) => document.getElementById(id);
+const transcript = byId("transcript");
+const announcer = new Announcer(byId("status"));
+const announce = (text) => announcer.say(text);
+
+let conversation = newConversation();
+let running = null; // {turn, stop: AbortController}
+
+const sites = new Sites(
+  {
+    choice: byId("site-choice"), select: byId("site"), notices: byId("notices"),
+    introTitle: byId("intro-title"), introText: byId("intro-text"), introMore: byId("intro-more"),
+  },
+  (example) => send(example, null),
+);
+const composer = new Composer(
+  {
+    form: byId("composer"), box: byId("question"), send: byId("send"), label: byId("send-label"),
+    problem: byId("question-problem"), exactNote: byId("exact-note"), exactCancel: byId("exact-cancel"),
+  },
+  { send, stop, busy: () => running !== null },
+);
+
+function newConversation() {
+  const random = crypto.getRandomValues(new Uint8Array(16));
+  return { id: Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join(""), turns: [] };
+}
+
+/**
+ * Asks `question`; false if it cannot be sent now. With `replaced` it takes that turn's place in the conversation and
+ * is searched as it is written. `store` false: nothing about the person may be kept.
+ */
+function send(question, replaced, { site = sites.value, store = true } = {}) {
+  if (site === "") {
+    byId("notices").querySelector("button")?.focus();
+    return false;
+  }
+  stop();
+  const before = conversation.turns.at(-1)?.asked;
+  const turn = new Turn({ question, site, exact: Boolean(replaced), store }, deeds());
+  turn.previous = previousTo(replaced);
+  if (replaced) replaced.replaced = true;
+  conversation.turns.push(turn);
+  if (before && before.site !== site) transcript.append(el("p", { class: "divider" }, "Now asking ", el("bdi", {}, sites.label(site))));
+  transcript.append(turn.element);
+  document.body.classList.remove("is-empty");
+  byId("new-conversation").hidden = false;
+  turn.element.scrollIntoView({ block: "start" }); // once: after this only the reader scrolls
+  run(turn);
+  return true;
+}
+
+function deeds() {
+  return {
+    announce,
+    severalSites: sites.several,
+    retry: (turn) => { stop(); turn.begin(); run(turn); turn.heading.focus({ preventScroll: true }); },
+    edit: (turn, text, exact) => composer.edit(text, exact ? turn : null),
+    exactly: (turn) => send(turn.asked.question, turn, { site: turn.asked.site }),
+    allSites: (turn) => { sites.choose("all"); send(turn.asked.question, null); },
+  };
+}
+
+/** What counts as asked before: answered turns that no corrected one stands for. */
+function previousTo(replaced) {
+  const end = replaced ? conversation.turns.indexOf(replaced) : conversation.turns.length;
+  return conversation.turns.slice(0, end < 0 ? undefined : end).filter((turn) => !turn.replaced && turn.state !== "failed");
+}
+
+function body({ asked, previous }) {
+  const sent = {
+    query: asked.question,
+    site: asked.site,
+    prev: previous.map((turn) => turn.searched).slice(-MAX_PREVIOUS),
+    last_ans: previous.filter((turn) => turn.list.size > 0).at(-1)?.list.shown ?? [],
+    conversation_id: conversation.id,
+    mode: "list",
+    streaming: true,
+  };
+  if (asked.exact) sent.decontextualized_query = asked.question;
+  if (!asked.store) sent.remember = false;
+  return sent;
+}
+
+async function run(turn) {
+  const mine = { turn, stop: new AbortController() };
+  running = mine;
+  composer.running(true);
+  try {
+    const messages = ask(body(turn), { signal: mine.stop.signal, onBreak: (tries, of) => turn.broke(tries, of) });
+    for await (const message of messages) {
+      if (mine.stop.signal.aborted) break; // read in one piece with what came before the stop
+      if (message.message_type === "api_version") byId("llm-note").hidden = message.llm !== "none";
+      turn.receive(message);
+    }
+  } catch (error) {
+    if (mine.stop.signal.aborted) turn.stop();
+    else turn.fail(error);
+  } finally {
+    if (running === mine) {
+      running = null;
+      composer.running(false);
+    }
+  }
+}
+
+/** Ends the running answer at once, whether or not anything has come; what has come stays. */
+function stop() {
+  if (!running) return;
+  const { turn, stop: controller } = running;
+  running = null;
+  composer.running(false);
+  controller.abort();
+  turn.stop();
+}
+
+function startAnew() {
+  stop();
+  conversation = newConversation();
+  transcript.replaceChildren();
+  document.body.classList.add("is-empty");
+  byId("new-conversation").hidden = true;
+  composer.edit("", null);
+  announce("New conversation");
+  sites.load();
+}
+
+function onKey(event) {
+  if (isComposing(event) || event.defaultPrevented) return;
+  if (event.key === "Escape" && running) {
+    event.preventDefault();
+    stop();
+  } else if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target)) {
+    event.preventDefault();
+    byId("question").focus();
+  }
+}
+
+function isTyping(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+/**
+ * A link with ?q= asks once, and a reload does not ask again. Any page can link here, so what such a link asks may
+ * keep nothing about the person who followed it.
+ */
+function askFromAddress() {
+  const address = new URL(location.href);
+  const question = address.searchParams.get("q")?.trim();
+  if (!question) return;
+  address.searchParams.delete("q");
+  history.replaceState(null, "", address);
+  if (!send(question, null, { store: false })) composer.fill(question);
+}
+
+byId("new-conversation").addEventListener("click", startAnew);
+document.addEventListener("keydown", onKey);
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible" && sites.empty) sites.load(); // something may have been loaded since
+});
+
+await sites.load();
+askFromAddress();
+if (!matchMedia("(pointer: coarse)").matches && document.activeElement === document.body) byId("question").focus();

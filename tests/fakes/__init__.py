@@ -1,0 +1,1 @@
+"""The outside world, played by servers on loopback."""

@@ -1,0 +1,117 @@
+"""A model that does well on our prompts, by rules that read nothing but the request."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.openai_server import ModelRequest
+
+ITEMS = re.compile(r'\[\s*\{\s*"tag"\s*:')
+REMEMBER = re.compile(r"remember (?:that )?((?:i|my|we|our)\b[^\n\"<>`{}]*)", re.IGNORECASE)
+WORD = re.compile(r"[^\W\d_]{3,}|\d+")
+UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
+
+# Words of instructions say nothing about what is asked for.
+INSTRUCTIONS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    the and for with that this you your are was not but from has have his her its can will would
+    which who what when where how why all any one two out about into than then them they item items
+    user users question query score scores scored relevance relevant rank ranking answer answers
+    description describe describes site json list object array tag tags between number integer reply
+    string text content data each every should must only asked asks ask searched search give given
+    show find want like please true false name url type short sentence reason fact facts remember
+    """,
+    )
+)
+
+
+@dataclass
+class SensibleModel:
+    """Use an instance as `ScriptedModel.answer`. `rewrites` maps a follow-up question to the one that stands
+    on its own; `scores` gives an item whose text holds the key this score, whatever the words say."""
+
+    rewrites: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[str, int] = field(default_factory=dict)
+
+    def __call__(self, request: ModelRequest) -> Any:
+        name = request.schema_name.lower()
+        if "decontextualiz" in name:
+            return fitting(request, self._rewritten(request.prompt))
+        if "memoryrequest" in name:
+            return fitting(request, remembered(request.prompt))
+        if "ranking" in name:
+            return self._ranked(request)
+        return fitting(request, {}) if request.schema else "A short answer [1]."
+
+    def _rewritten(self, prompt: str) -> dict[str, Any]:
+        known = max((question for question in self.rewrites if question in prompt), key=len, default=None)
+        rewritten = self.rewrites[known] if known is not None else ""
+        return {"requires_decontextualization": known is not None, "decontextualized_query": rewritten}
+
+    def _ranked(self, request: ModelRequest) -> Any:
+        items, rest = tagged_items(request.prompt)
+        asked = words(rest) - INSTRUCTIONS
+        if not items:
+            return fitting(request, self._scored("", request.prompt, asked))
+        return [{"tag": item["tag"], **self._scored(item["tag"], as_words(item), asked)} for item in items]
+
+    def _scored(self, tag: str, text: str, asked: set[str]) -> dict[str, Any]:
+        fixed = next((score for key, score in self.scores.items() if key in text), None)
+        matches = asked & words(text)
+        score = fixed if fixed is not None else (0, 60, 75, 85, 90)[min(len(matches), 4)]
+        why = "matches " + ", ".join(sorted(matches)[:4]) if matches else "matches nothing"
+        return {"score": score, "description": f"It {why}."}
+
+
+def sensible(request: ModelRequest) -> Any:
+    """`SensibleModel` without a table of rewrites."""
+    return SensibleModel()(request)
+
+
+def remembered(prompt: str) -> dict[str, Any]:
+    """A memory request is what says "remember (that) I ..."; the last one counts, as prompts hold the
+    question after their instructions."""
+    facts = REMEMBER.findall(prompt)
+    fact = facts[-1].strip(" .!?") if facts else ""
+    return {"is_memory_request": bool(fact), "memory_request": fact}
+
+
+def tagged_items(prompt: str) -> tuple[list[dict[str, Any]], str]:
+    """The items of a batch, and the prompt without them."""
+    decoder = json.JSONDecoder()
+    for found in ITEMS.finditer(prompt):
+        try:
+            items, end = decoder.raw_decode(prompt, found.start())
+        except ValueError:
+            continue
+        return items, prompt[: found.start()] + prompt[end:]
+    return [], prompt
+
+
+def as_words(item: Mapping[str, Any]) -> str:
+    return json.dumps({**item, "tag": ""}, ensure_ascii=False)
+
+
+def words(text: str) -> set[str]:
+    """Words without a plural's s, and pairs of characters where a script has no spaces."""
+    spaced = {word.lower().rstrip("s") for word in WORD.findall(UNSPACED.sub(" ", text))}
+    return spaced | set(pairs(text))
+
+
+def pairs(text: str) -> Iterator[str]:
+    for run in UNSPACED.findall(text):
+        yield from (run[n : n + 2] for n in range(len(run) - 1))
+
+
+def fitting(request: ModelRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply with every key that the schema has: what is missing is false, 0, empty or ""."""
+    empty = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
+    properties = request.schema.get("properties") or {}
+    missing = {name: empty.get(sub.get("type"), "") for name, sub in properties.items()}
+    return {**missing, **reply}
