@@ -1,7 +1,7 @@
 """How well search finds, on the Cranfield collection: `python -m bench.search FOLDER [--legs bm25,use]`.
 
-FOLDER holds docs.jsonl, queries.jsonl and qrels.tsv. Every leg set is searched as the server searches; the exit code
-is 1 where the shipped legs are below MIN_NDCG or worse than words alone by more than TOLERANCE.
+FOLDER holds docs.jsonl, queries.jsonl and qrels.tsv. Every leg set is searched as the server searches; the
+exit code is 1 where the shipped legs are below MIN_NDCG or worse than words alone by more than TOLERANCE.
 """
 
 from __future__ import annotations
@@ -175,8 +175,8 @@ def _lines(path: Path) -> list[Any]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines()]
 
 
-def main() -> int:
-    """The command."""
+def arguments_of(given: Sequence[str] | None) -> argparse.Namespace:
+    """The command line, or the process's own."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -185,8 +185,8 @@ def main() -> int:
         "--legs", default=",".join(SHIPPED), help="names, parted by commas (default: %(default)s)"
     )
     parser.add_argument("--cache", type=Path, help="a folder to keep dense vectors in between runs")
-    return asyncio.run(run(parser.parse_args()))
+    return parser.parse_args(given)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(asyncio.run(run(arguments_of(None))))

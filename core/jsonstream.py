@@ -168,13 +168,15 @@ class ObjectReader:
 
     def _quoted(self, piece: str, at: int) -> int:
         """After a quote inside a string: whether it was the string's end shows in what follows."""
+        assert self._open is not None
         while at < len(piece) and piece[at].isspace():
             at += 1
         if at < len(piece):
             self._state = self._structure if piece[at] in ",:}]" else self._string
             if self._state == self._string:
                 self._collect(piece, at)
-                self._split_swallowed()
+                if not self._open.yielded and not self._split_swallowed():
+                    self._escape_last_quote()
         return at
 
     # ---------------------------------------------------- where objects begin and end
@@ -214,8 +216,8 @@ class ObjectReader:
         self._tell(unfinished)
         self._begin(_Open(element=self._open.element, text=[beginning]))
 
-    def _split_swallowed(self) -> None:
-        """A string that was never closed has run into the next object: end the one, begin the other."""
+    def _split_swallowed(self) -> bool:
+        """Whether a string without an end has run into the next object: then end the one, begin the other."""
         assert self._open is not None
         parts = self._open.text
         length, first = 0, len(parts)
@@ -225,12 +227,23 @@ class ObjectReader:
         tail = "".join(parts[first:])[-TAIL:].rstrip()
         swallowed = SWALLOWED.search(tail[:-1])
         if swallowed is None:
-            return
+            return False
         text = "".join(parts).rstrip()
         cut = len(text) - len(tail) + swallowed.start()
         closed = text[:cut].rstrip() + '"}'
         self._begin_after(closed if _strict(closed) else text[: cut + 1], swallowed.group(1) + '"')
         self._state = self._string
+        return True
+
+    def _escape_last_quote(self) -> None:
+        """It stands inside a string, as no parser could know afterwards."""
+        assert self._open is not None
+        parts = self._open.text
+        n = len(parts) - 1
+        while '"' not in parts[n]:
+            n -= 1
+        head, quote, blank = parts[n].rpartition('"')
+        parts[n] = f"{head}\\{quote}{blank}"
 
     def _finish(self, text: str) -> None:
         """The open object is over: what was around it goes on."""

@@ -102,23 +102,27 @@ _NOT_LANGUAGE = re.compile(r"https?://\S+|\S+@\S+|`[^`]*`")
 
 # Small words of questions and sentences that hardly any name contains.
 _FUNCTION_WORDS = {
-    "en": "the of and is are was how what where when who why which does do did can with for from this that there"
-    " many much any on at by an you i my me we it not have has should would best to about show give",
-    "es": "el la los las de del y es son qué que cómo dónde cuándo quién cuál cuántos cuántas cuánto hay en con"
-    " para por una un se está están mi sin más no cual como donde",
-    "it": "il lo gli di del della dei delle e è sono che cosa come dove quando chi quale quali quanti quante quanto"
-    " c'è ci con per una un nel nella da al alla senza più non mi dell",
-    "fr": "le les des du de et est sont que quoi comment où quand qui quel quelle quels quelles combien y il avec"
-    " pour une un dans sur au aux sans plus pas je c'est qu'est",
-    "de": "der die das den dem des und ist sind war wie was wo wann wer warum welche welcher welches viele gibt mit"
-    " für ein eine einen im in zu zum zur von nicht ich auf am ohne",
-    "pt": "o os as do da dos das de e é são que como onde quando quem qual quais quantos quantas quanto há em no na"
-    " com para por uma um não sem mais meu",
-    "nl": "de het een en is zijn hoe wat waar wanneer wie waarom welke hoeveel er met voor van op te niet ik zonder"
-    " naar bij",
-    "sv": "och är hur vad var när vem varför vilka vilken många det den en ett med för på av till inte jag utan",
-    "da": "og er hvordan hvad hvor hvornår hvem hvorfor hvilke mange det den en et med for på af til ikke jeg uden",
-    "no": "og er hvordan hva hvor når hvem hvorfor hvilke mange det den en et med for på av til ikke jeg uten",
+    "en": "the of and is are was how what where when who why which does do did can with for from this"
+    " that there many much any on at by an you i my me we it not have has should would best to"
+    " about show give",
+    "es": "el la los las de del y es son qué que cómo dónde cuándo quién cuál cuántos cuántas cuánto"
+    " hay en con para por una un se está están mi sin más no cual como donde",
+    "it": "il lo gli di del della dei delle e è sono che cosa come dove quando chi quale quali quanti"
+    " quante quanto c'è ci con per una un nel nella da al alla senza più non mi dell",
+    "fr": "le les des du de et est sont que quoi comment où quand qui quel quelle quels quelles combien"
+    " y il avec pour une un dans sur au aux sans plus pas je c'est qu'est",
+    "de": "der die das den dem des und ist sind war wie was wo wann wer warum welche welcher welches"
+    " viele gibt mit für ein eine einen im in zu zum zur von nicht ich auf am ohne",
+    "pt": "o os as do da dos das de e é são que como onde quando quem qual quais quantos quantas quanto"
+    " há em no na com para por uma um não sem mais meu",
+    "nl": "de het een en is zijn hoe wat waar wanneer wie waarom welke hoeveel er met voor van op te"
+    " niet ik zonder naar bij",
+    "sv": "och är hur vad var när vem varför vilka vilken många det den en ett med för på av till inte"
+    " jag utan",
+    "da": "og er hvordan hvad hvor hvornår hvem hvorfor hvilke mange det den en et med for på af til"
+    " ikke jeg uden",
+    "no": "og er hvordan hva hvor når hvem hvorfor hvilke mange det den en et med for på av til ikke"
+    " jeg uten",
     "pl": "jest są jak co gdzie kiedy kto dlaczego który która które ile i w z na do nie się dla bez od",
     "cs": "je jsou jak co kde kdy kdo proč který která které kolik a v s na do ne se pro bez od",
     "ro": "este sunt cum ce unde când cine care câți câte și în cu pentru din la nu un o fără",
@@ -153,14 +157,14 @@ def folded(text: str) -> str:
 
 
 def prepare() -> None:
-    """Load the identifier's model (about 0.7 s of one core): in a thread at start, so that no question waits."""
+    """Load the identifier's model (0.7 s of one core): in a thread at start, so that no question waits."""
     for languages in (_LATIN, *(languages for _, languages in _SHARED.values())):
         _identifier(languages)
 
 
 @lru_cache(maxsize=4096)
 def detect(text: str) -> str:
-    """The ISO 639-1 code of the language that `text` is in, or "" when it is too short or too mixed to say."""
+    """The ISO 639-1 code of the language `text` is in, or "" when it is too short or too mixed to say."""
     text = normalized(_NOT_LANGUAGE.sub(" ", text[:LOOKED_AT_CHARS]))
     letters = len(_LETTER.findall(text))
     if not letters:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TypeVar
-
 from core.documents import Candidate, Documents
 from core.errors import AskError, ModelError
 from core.language import detect
@@ -47,8 +45,6 @@ NO_LLM = "none"
 RECALL_S = 0.5
 # NLWeb's name for the sites that a question to all of them is told it went to.
 SITES_NAMED = 3
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +145,18 @@ class _Answer:
             self._send(_asking(self._query.sites))
         query = await self._with_facts(self._query)
         query = query.with_(language=query.language or detect(query.text))
+        given = query.decontextualized_query
         async with asyncio.TaskGroup() as tasks:
-            retrieval = tasks.create_task(_kept(self._retrieve(parts_of(query), query)))
+            # Speculation: the search for the question as it came, beside the steps that may change it.
+            parts = [Part(given)] if given else parts_of(query)
+            retrieval = tasks.create_task(self._retrieve(parts, query))
             memory = tasks.create_task(self._remember(query))
-            decontextualized = await self._decontextualize(query)
-            if decontextualized is not None:
+            rewritten = await self._decontextualize(query)
+            if rewritten is not None:
                 # What was found for the question as typed does not hold for what was meant.
                 retrieval.cancel()
-                query = query.with_(decontextualized_query=decontextualized)
-                retrieval = tasks.create_task(_kept(self._retrieve([Part(decontextualized)], query)))
+                query = query.with_(decontextualized_query=rewritten)
+                retrieval = tasks.create_task(self._retrieve([Part(rewritten)], query))
             items = await self._rank(query, await retrieval, memory)
             await memory
         return items
@@ -180,7 +179,7 @@ class _Answer:
     async def _decontextualize(self, query: Query) -> str | None:
         """The question to search for instead, told to the client; None if it stands as it is."""
         if query.decontextualized_query is not None or not query.prev:
-            return query.decontextualized_query
+            return None
         outcome = await self._step(Decontextualize(), query)
         self._mark("decontextualize")
         if outcome.rewritten is not None:
@@ -211,14 +210,18 @@ class _Answer:
             self._fail(failed)
             return step.fallback(query)
 
-    async def _retrieve(self, parts: Sequence[Part], query: Query) -> list[Candidate]:
-        found = await self._p._retriever.search(
-            parts,
-            sites=query.sites,
-            limit=query.num_results,
-            languages=await self._p._documents.languages(query.sites),
-        )
-        candidates = await self._p._documents.live(found)
+    async def _retrieve(self, parts: Sequence[Part], query: Query) -> list[Candidate] | AskError:
+        """What is found, or as a value what failed: a speculative search must not end the other tasks."""
+        try:
+            found = await self._p._retriever.search(
+                parts,
+                sites=query.sites,
+                limit=query.num_results,
+                languages=await self._p._documents.languages(query.sites),
+            )
+            candidates = await self._p._documents.live(found)
+        except AskError as failed:
+            return failed
         self._mark("retrieval")
         return _once(candidates)
 
@@ -336,14 +339,6 @@ _NOTHING: Mapping[NoResultsReason, str] = {
     "filters": "Nothing matches with these filters.",
     "retrieval_failed": "The search is not working at the moment.",
 }
-
-
-async def _kept(search: Awaitable[T]) -> T | AskError:
-    """The value or the error as a value: a speculative search that fails must not end the others."""
-    try:
-        return await search
-    except AskError as failed:
-        return failed
 
 
 def _cause(group: ExceptionGroup[Exception], query: Query) -> AskError:

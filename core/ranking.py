@@ -146,7 +146,7 @@ class Ranker:
             tier="low",
             schema=reply.batch_schema(TAG),
         )
-        reader = ObjectReader()
+        reader = ObjectReader(TAG)
         async with aclosing(self._prompter.model.stream(call, usage)) as pieces:
             async for piece in pieces:
                 for found in reader.feed(piece):

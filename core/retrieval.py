@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A passage: chunk `n` of a document's version. `score` is fused, 0..1; `legs` has each leg's own score."""
+    """A passage: chunk `n` of a document's version. `score` is fused, 0..1; `legs` has each leg's own."""
 
     site: str
     document_id: str
@@ -218,8 +218,8 @@ class _Candidate:
 
 
 class _Fusion:
-    """A weighted sum of the legs' scores ("convex combination"): words' scores by their maximum, cosines between
-    the worst and the best that was found; what a leg did not find counts 0 there."""
+    """A weighted sum of the legs' scores ("convex combination"): words' scores by their maximum, cosines
+    between the worst and the best that was found; what a leg did not find counts 0 there."""
 
     def __init__(self, legs: Mapping[str, Leg], hits: Mapping[str, Sequence[Hit]], spoken: str) -> None:
         self._spoken = spoken
@@ -239,8 +239,8 @@ class _Fusion:
         return [self._found(candidate, self._score(candidate)) for candidate in self._candidates.values()]
 
     def documents(self) -> list[Found]:
-        """A document's version by its best passage in each leg, which need not be the same one in all; shown is
-        the passage that is best by itself. (On Cranfield .398 nDCG@10, .393 by single passages.)"""
+        """A document's version by its best passage in each leg, which need not be the same one in all; shown
+        is the passage that is best by itself. (On Cranfield .396 nDCG@10, .393 by single passages.)"""
         grouped: dict[tuple[str, str, str], list[_Candidate]] = defaultdict(list)
         for candidate in self._candidates.values():
             payload = candidate.payload
@@ -256,4 +256,51 @@ class _Fusion:
 
     def _score(self, candidate: _Candidate) -> float:
         weights = self._other if _across(self._spoken, candidate.payload.get("lang")) else self._same
-        return sum(weights[name] * scaled for name, scaled in candidate.scaled.items())
+        return sum((weights[name] * scaled for name, scaled in candidate.scaled.items()), 0.0)
+
+    def _found(self, candidate: _Candidate, score: float) -> Found:
+        payload = candidate.payload
+        return Found(
+            site=payload["site"],
+            document_id=payload["document_id"],
+            version=payload["version"],
+            n=payload["n"],
+            score=min(1.0, max(0.0, score)),
+            legs=candidate.raw,
+        )
+
+
+def _highest(scores: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for one in scores:
+        for name, value in one.items():
+            best[name] = max(best.get(name, value), value)
+    return best
+
+
+def _scaled(found: Sequence[Hit], *, sparse: bool) -> list[float]:
+    if not found:
+        return []
+    best = found[0].score
+    worst = 0.0 if sparse else found[-1].score
+    if best <= worst:
+        return [1.0] * len(found)
+    return [(hit.score - worst) / (best - worst) for hit in found]
+
+
+def _weights(legs: Mapping[str, Leg], searched: Iterable[str], *, across: bool) -> dict[str, float]:
+    """Each leg's share, summing to 1. Across languages words are mostly different ones and only names meet,
+    so most of the sparse legs' share goes to the dense legs."""
+    raw = {name: legs[name].weight for name in searched}
+    sparse = [name for name in raw if legs[name].embedder.spec.sparse]
+    dense = sum(raw[name] for name in raw if name not in sparse)
+    if across and dense > 0:
+        moved = sum(raw[name] for name in sparse) * (1 - ACROSS_LANGUAGES)
+        for name in raw:
+            raw[name] *= ACROSS_LANGUAGES if name in sparse else 1 + moved / dense
+    total = sum(raw.values()) or 1.0
+    return {name: weight / total for name, weight in raw.items()}
+
+
+def _across(spoken: str, written: object) -> bool:
+    return bool(spoken and written and spoken != written)

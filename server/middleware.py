@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+CORS = web.RequestKey("cors", dict[str, str])
 CORS_METHODS = "GET, POST, PATCH, DELETE, OPTIONS"
 CORS_HEADERS = "authorization, content-type, last-event-id, accept"
 
@@ -35,7 +36,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     if not _host_allowed(request):
         return error_response("misdirected", "this server does not answer for that host name", 421)
     headers = _cors(request)
-    request["cors_headers"] = headers
+    request[CORS] = headers
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         response: web.StreamResponse = web.Response(status=204)
     else:

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from server.middleware import CORS
+
 HEARTBEAT_S = 15.0
 # A browser that lost the connection comes back this soon: within the grace of `server.runs`.
 RETRY_MS = 250
@@ -31,7 +33,7 @@ def event(body: Any, *, event_id: str | None = None, name: str | None = None) ->
 
 async def open_stream(request: web.Request) -> web.StreamResponse:
     """The response with its headers sent, so that proxies and clients see it at once."""
-    response = web.StreamResponse(headers={**HEADERS, **request.get("cors_headers", {})})
+    response = web.StreamResponse(headers={**HEADERS, **request.get(CORS, {})})
     await response.prepare(request)
     await response.write(b"retry: %d\n\n" % RETRY_MS)
     return response

@@ -57,7 +57,6 @@ class Card {
     const kind = WORDS[type] ?? type.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, end, start) => `${end} ${start.toLowerCase()}`);
     const from = this.options.nameSites ? site : link?.host;
     setText(this.origin, [kind, from].filter(Boolean).join(" · "));
-    this.origin.hidden = this.origin.textContent === "";
   }
 
   showFacts(facts) {

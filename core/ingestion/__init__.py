@@ -1,0 +1,1 @@
+"""Reading sources: pages, items, text, chunks; and storing them."""

@@ -59,7 +59,7 @@ def cut(text: str, *, max_words: int = 100, overlap_words: int = 10) -> list[Chu
         start_at, end_at = atoms.starts[first], atoms.ends[end - 1]
         chunks.append(Chunk(len(chunks), text[start_at:end_at], start_at, end_at))
         done = end
-        first = atoms.overlap_start(end, overlap, limit)
+        first = atoms.overlap_start(first, end, overlap, limit)
     return chunks
 
 
@@ -103,12 +103,12 @@ class _Atoms:
                 return best
         return last
 
-    def overlap_start(self, end: int, overlap: int, limit: int) -> int:
-        """The atom the next passage starts with: up to `overlap` before `end`, at a sentence if one starts
-        there; `end` itself where a section begins or the next atom would no longer fit."""
+    def overlap_start(self, first: int, end: int, overlap: int, limit: int) -> int:
+        """The atom that the passage after `first`..`end` starts with: up to `overlap` before `end`, at a sentence
+        if one starts there; `end` itself where a section begins or the next atom would no longer fit."""
         if end >= self.count or self.levels[end] == _SECTION:
             return end
-        earliest = bisect_left(self.sums, self.sums[end] - overlap)
+        earliest = max(bisect_left(self.sums, self.sums[end] - overlap), first + 1)
         if self.sums[end + 1] - self.sums[earliest] > limit:
             return end
         starts = (at for at in range(earliest, end) if self.levels[at] > _BETWEEN_WORDS)

@@ -19,9 +19,11 @@ def read_lines(stream: BinaryIO, source: str, fallback: str, head: bytes = b"") 
     """The items of each line: `address<TAB>json` (further columns are left alone) or JSON alone, an object
     or an array. A line that cannot be read is reported with its number and the rest goes on.
 
-    `head` is the file's beginning, to tell its encoding by. Holds one line at a time."""
+    `head` is the file's beginning, to tell its encoding by. Holds one line at a time (and the names of those
+    without an address, to keep equal ones apart)."""
     encoding = marked_encoding(head) or _encoding_of(head)
     lines = _wide_lines(stream, encoding) if encoding.startswith(("utf-16", "utf-32")) else _lines(stream)
+    fragments: dict[tuple[str, str], int] = {}
     number = 0
     for number, line in enumerate(lines, start=1):
         where = f"{source}:{number}"
@@ -34,7 +36,7 @@ def read_lines(stream: BinaryIO, source: str, fallback: str, head: bytes = b"") 
             yield NotLoaded(where, "", f"not {encoding} (byte {exc.start + 1})", "failed")
             continue
         if text:
-            yield from _read_line(text, Place(where, fallback=fallback))
+            yield from _read_line(text, Place(where, fallback=fallback, shared=fragments))
     if number == 0:
         yield NotLoaded(source, "", "the file is empty", "skipped")
 
@@ -74,12 +76,19 @@ def _first_value(body: str) -> object | None:
 
 
 def _encoding_of(head: bytes) -> str:
-    cut = head.rfind(b"\n") + 1 or len(head)
+    """UTF-8 as soon as a line proves it, even if another is damaged; else what the bytes look like."""
+    lines = [line for line in head[: head.rfind(b"\n") + 1 or len(head)].split(b"\n") if not line.isascii()]
+    if not lines or any(map(_is_utf8, lines)):
+        return "utf-8"
+    return guess(b"\n".join(lines)) or "utf-8"
+
+
+def _is_utf8(line: bytes) -> bool:
     try:
-        head[:cut].decode("utf-8")
+        line.decode("utf-8")
     except UnicodeDecodeError:
-        return guess(head[:cut]) or "utf-8"
-    return "utf-8"
+        return False
+    return True
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes | None]:

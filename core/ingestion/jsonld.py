@@ -201,6 +201,8 @@ class Place:
     is_page: bool = False  # they describe one page: its furniture and owner are no results
     is_html: bool = False  # ... which itself can be the result instead
     language: str = ""
+    # Where other objects have the same fallback: how often each fragment of it was handed out.
+    shared: dict[tuple[str, str], int] | None = None
 
     @property
     def base(self) -> str:
@@ -225,12 +227,13 @@ def items_from_object(url: str, obj: Any, source: str) -> Iterator[Read]:
     """The items of one object that came with (or without) an address: a JSONL line, a posted item.
 
     `url` names the page the object describes, "" if it is not known; then the object's own `url`, `@id` or
-    `identifier` does. `source` is for reports. Arrays and `@graph` are unfolded."""
+    `identifier` does, else its name ("item:#walnut-sauce"). `source` is for reports. Arrays and `@graph` are
+    unfolded. An `url` that is no address to link gives a NotLoaded."""
     address = urls.safe(url)
     if url and not address:
         yield NotLoaded(source, url[:200], "not a web address", "failed")
         return
-    place = Place(source, url=address, fallback="item:", is_page=bool(address))
+    place = Place(source, url=address, fallback="item:", is_page=bool(address), shared={})
     yield from items_from_data(sane(obj), place)
 
 
@@ -320,6 +323,11 @@ class _Ids:
         if isinstance(value, str):
             return self._absolute(value) if value.startswith(("#", "_:")) else ""
         return self.of(value)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to refer to."""
+        return bool(self._nodes)
 
     def get(self, identity: str) -> Node | None:
         return self._nodes.get(identity)
@@ -452,8 +460,11 @@ def _choose(entries: list[_Entry], place: Place) -> None:
             entry.reason = f"part of {owner.name or _label(owner)}"
         elif entry.kind == "untyped" and place.is_html:
             entry.reason = "has no @type"
-        elif not entry.name and not entry.text and (place.is_html or not (entry.own_url or place.url)):
-            entry.reason = "has neither a name nor text"
+        elif not entry.name and (place.is_html or not (entry.own_url or place.url)):
+            if entry.kind == "untyped":
+                entry.reason = "has no type, name or address"
+            elif not entry.text:
+                entry.reason = "has neither a name nor text"
     mains = _mains([entry for entry in entries if not entry.reason], place)
     chosen = {id(main) for main in mains}
     for entry in entries:
@@ -589,10 +600,11 @@ def _results(entries: list[_Entry], ids: _Ids, place: Place) -> Iterator[Read]:
 
 
 def _item(entry: _Entry, url: str, ids: _Ids, place: Place) -> SourceItem:
-    node = _inlined(entry.node, ids)
-    for key, values in entry.extra.items():
-        node[key] = [*_listed(node.get(key)), *values]
-    text = searchable_text(node)
+    node, text = entry.node, entry.text
+    if ids.any or entry.extra:
+        node = _inlined(node, ids)
+        node.update({key: [*_listed(node.get(key)), *values] for key, values in entry.extra.items()})
+        text = searchable_text(node)
     return SourceItem(
         url=url,
         name=entry.name or (name_from_text(node, text) if text else name_from_url(url)),
@@ -611,7 +623,7 @@ class _Addresses:
     def __init__(self, entries: list[_Entry], place: Place) -> None:
         self._place = place
         self._taken: set[str] = set()
-        self._numbers: dict[tuple[str, str], int] = {}
+        self._numbers: dict[tuple[str, str], int] = {} if place.shared is None else place.shared
         self._is_alone = len(entries) == 1
 
     def take(self, entry: _Entry) -> str:
@@ -623,8 +635,9 @@ class _Addresses:
         if own and self._is_free(own):
             return own
         base = own or place.base
-        # A list of things in a file gives none of them the file's name: another order would change hands.
-        if not own and (self._is_alone or place.is_page) and self._is_free(base):
+        # Of several things in a file none gets the file's name: in another order it would change hands.
+        may_have_it = place.is_page or (self._is_alone and place.shared is None)
+        if not own and may_have_it and self._is_free(base):
             return base
         return self._with_fragment(urls.without_fragment(base), entry)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 from urllib.parse import urljoin
 
@@ -9,6 +10,7 @@ from core.ingestion.jsonld import Node
 from core.ingestion.markup import Element, tag_of, visible_text
 
 _MAX_ITEMS = 500
+_MAX_VALUES = 50_000  # of a page, by number and length: `itemref` can name the same part again and again
 _MAX_DEPTH = 12
 _ADDRESS_IN = {
     "a": "href",
@@ -28,17 +30,18 @@ _ADDRESS_IN = {
 def microdata(root: Element, base: str) -> list[Node]:
     """The top-level items of a page, in order, with addresses resolved against `base`."""
     reader = _Reader(root, base)
-    tops = root.iter("*")
-    return [
-        reader.item(element, ())
-        for element in tops
+    tops = (
+        element
+        for element in root.iter("*")
         if "itemscope" in element.attrib and "itemprop" not in element.attrib
-    ][:_MAX_ITEMS]
+    )
+    return [reader.item(element, ()) for element in islice(tops, _MAX_ITEMS)]
 
 
 class _Reader:
     def __init__(self, root: Element, base: str) -> None:
         self._base = base
+        self._left = _MAX_VALUES
         self._by_id: dict[str, Element] = {}
         for element in root.iter("*"):
             if identity := element.get("id"):
@@ -55,8 +58,9 @@ class _Reader:
         if element in path or len(path) >= _MAX_DEPTH:
             return node
         values: dict[str, list[Any]] = {}
-        for found in self._properties(element):
+        for found in self._properties(element) if self._left > 0 else []:
             value = self._value(found, (*path, element))
+            self._left -= 1 + (len(value) // 10 if isinstance(value, str) else 0)
             for name in (found.get("itemprop") or "").split():
                 values.setdefault(name.rstrip("/#").rsplit("/", 1)[-1], []).append(value)
         node.update({name: _one_or_list(found) for name, found in values.items() if found != [""]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from core.ingestion.text import MAX_TEXT, one_line, plain, shortened
 
 _ENOUGH = 300  # characters: with less of its own text, a page's one item also gets the page's
 _DESCRIPTION = 500
+_MAX_HEADINGS = 20  # that are looked at for a name
 _FURNITURE = frozenset({"nav", "aside", "form", "dialog", "menu"})
 _PAGE_ENDS = frozenset({"header", "footer"})  # furniture unless they belong to an article
 _FURNITURE_ROLES = frozenset(
@@ -237,7 +239,10 @@ def _page_name(root: Element, metas: dict[str, str]) -> str:
     title = next((element for element in root.iter("title") if not _is_inside(element, "svg")), None)
     if title is not None and (text := one_line(title.text or "")):
         titles.append(text)
-    headings = [one_line(visible_text(element).replace("\n", " ")) for element in root.iter("h1")]
+    headings = [
+        one_line(visible_text(element).replace("\n", " "))
+        for element in islice(root.iter("h1"), _MAX_HEADINGS)
+    ]
     headings = [heading for heading in headings if heading]
     known = [_squeezed(one) for one in titles]
     for heading in headings:

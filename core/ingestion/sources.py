@@ -46,6 +46,7 @@ _PARTS_OF_PAGES = names(
 _LOOKS_LIKE_PAGE = re.compile(
     r"<(?:!doctype\s+html|html|head|body|meta|title|script|div|main|article|p|h1)\b", re.I
 )
+_FEED = re.compile(r"<(?:rss|feed|rdf:RDF|urlset|sitemapindex)\b", re.I)
 _ADDRESS_AND_JSON = re.compile(r"[^\s{\[\"]\S*\t\s*[{\[]")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
 
@@ -246,9 +247,12 @@ def _kind(source: Source, head: bytes) -> Kind | NotLoaded:
     for mark, what in _MARKS.items():
         if head.startswith(mark):
             return NotLoaded(source.name, "", f"kind not supported yet: {what}", "failed")
-    if not marked_encoding(head) and b"\x00" in head:
-        return NotLoaded(source.name, "", "kind not supported yet: binary data", "failed")
     start = _start(head)
+    is_page = suffix in _PAGE_NAMES or (
+        start[:1] == "<" and not _FEED.search(start[:2000]) and bool(_LOOKS_LIKE_PAGE.search(start[:2000]))
+    )
+    if b"\x00" in head and not marked_encoding(head) and not (is_page and start[:1] == "<"):
+        return NotLoaded(source.name, "", "kind not supported yet: binary data", "failed")
     if suffix in _LINE_NAMES:
         return "lines"
     if start[:1] in {"{", "["}:
@@ -257,9 +261,7 @@ def _kind(source: Source, head: bytes) -> Kind | NotLoaded:
         return "lines"
     if suffix in _JSON_NAMES:
         return "json"
-    if suffix in _PAGE_NAMES or (
-        start[:1] == "<" and not _is_feed(start) and _LOOKS_LIKE_PAGE.search(start[:2000])
-    ):
+    if is_page:
         return "page"
     return NotLoaded(source.name, "", f"kind not supported yet: {suffix[1:] or 'plain text'}", "failed")
 
@@ -267,10 +269,6 @@ def _kind(source: Source, head: bytes) -> Kind | NotLoaded:
 def _start(head: bytes) -> str:
     encoding = marked_encoding(head) or "utf-8"
     return head.decode(encoding, "replace").lstrip("\ufeff \t\r\n")
-
-
-def _is_feed(start: str) -> bool:
-    return bool(re.search(r"<(?:rss|feed|rdf:RDF|urlset|sitemapindex)\b", start[:2000]))
 
 
 def _is_line(start: str) -> bool:

@@ -89,6 +89,7 @@ _FIRST = (
     "nutrition",
 )
 
+_IS_FIRST = frozenset(_FIRST)
 # Pictures, addresses, ids, dates of publication and what is written for search engines.
 _LEFT_OUT = names(
     """@context @id @type @graph @reverse url sameas image images logo photo photos thumbnail thumbnailurl
@@ -357,9 +358,8 @@ def _said(key: str, value: Any) -> str:
 def _ordered(obj: Mapping[str, Any]) -> Iterator[str]:
     """The keys worth saying, most telling first."""
     yield from (key for key in _FIRST if key in obj)
-    first = frozenset(_FIRST)
     for key in obj:
-        if isinstance(key, str) and key not in first and not _is_left_out(key):
+        if isinstance(key, str) and key not in _IS_FIRST and not _is_left_out(key):
             yield key
 
 

@@ -37,7 +37,8 @@ nem hayır yanlış όχι لا خطأ नहीं ग़लत không sai tida
 YES = frozenset(YES_WORDS.split()) | {"1"}
 NO = frozenset(NO_WORDS.split()) | {"0"}
 ENGLISH = re.compile(r"\b(true|false|yes|no|not|never)\b", re.IGNORECASE)
-FIRST_WORD = re.compile(r"[\w']+")
+# "Yes, they do" and not "si tratta di": only what stands before a mark is an answer
+FIRST_WORD = re.compile(r"([\w']+)\s*[,.;:!?()–—-]")
 
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:[.,]\d+)?(?:[eE][-+]?\d{1,3})?"
 ONE_NUMBER = re.compile(rf"(?<![\w.])[~≈≥≤<>=\s]*({NUMBER})")
@@ -66,8 +67,8 @@ def to_boolean(value: Any) -> bool:
     if len(said) > 1:
         raise Miss("True or False")
     first = FIRST_WORD.match(text)
-    if first and (first.group() in YES or first.group() in NO):
-        return first.group() in YES
+    if first and (first[1] in YES or first[1] in NO):
+        return first[1] in YES
     if said & {"true", "yes"}:
         return True
     if said & {"false", "no"}:
@@ -107,33 +108,39 @@ def finite(value: int | float, wanted: str) -> float:
     try:
         number = float(value)
     except OverflowError:
-        return math.copysign(1e300, value)
+        return 1e300 if value > 0 else -1e300
     if not math.isfinite(number):
         raise Miss(wanted)
     return number
 
 
 def read_number(text: str, low: float | None, high: float | None, wanted: str) -> float:
+    """The number a text gives: the one it names as the score, else the one it starts with, else its only one."""
     text = unicodedata.normalize("NFKC", text[:2000]).replace("−", "-").strip(" \t\r\n\"'`*")
     text = without_scale(text, low, high)
-    fraction = FRACTION.search(text)
-    if fraction and high is not None:
-        part, whole = parsed(fraction[1]), parsed(fraction[2])
-        if whole <= 0:
-            raise Miss(wanted)
-        bottom = low or 0
-        return part if whole == high else bottom + part / whole * (high - bottom)
     span = SPAN.match(text)
     if span:
         return (parsed(span[1]) + parsed(span[2])) / 2
-    named = NAMED.search(text)
-    if named:
-        return finite(parsed(named[1]), wanted)
-    found = [parsed(one) for one in ONE_NUMBER.findall(text)]
-    starts_with_it = ONE_NUMBER.match(text) is not None
-    if not found or (len(set(found)) > 1 and not starts_with_it):
+    whole = f"{high:g}" if high is not None else ""
+    fractions = [one for one in FRACTION.finditer(text) if one[2] == whole]
+    named = fractions[0] if fractions else NAMED.search(text)
+    first = named or ONE_NUMBER.search(text)
+    if first is None:
         raise Miss(wanted)
-    return finite(found[0], wanted)
+    fraction = FRACTION.match(text, first.start(1))
+    if fraction and high is not None:
+        return scaled(parsed(fraction[1]), parsed(fraction[2]), low or 0, high, wanted)
+    others = {parsed(one) for one in ONE_NUMBER.findall(text)}
+    if named is None and len(others) > 1 and not ONE_NUMBER.match(text):
+        raise Miss(wanted)
+    return finite(parsed(first[1]), wanted)
+
+
+def scaled(part: float, whole: float, low: float, high: float, wanted: str) -> float:
+    """`4/5` on a scale up to 100 is 80; `85/100` is 85."""
+    if whole <= 0 or not math.isfinite(part / whole):
+        raise Miss(wanted)
+    return part if whole == high else low + part / whole * (high - low)
 
 
 def without_scale(text: str, low: float | None, high: float | None) -> str:

@@ -40,6 +40,7 @@ class PromptLibrary:
         usable = [[file for file in layer if file.usable] for layer in layers]
         self.sites: Mapping[str, SiteInfo] = merged_sites(usable)
         self.index = index_of(usable)
+        self.types = frozenset((*schema_types.parents(), *(item_type for _, item_type, _ in self.index)))
         said = [problem for layer in layers for file in layer for problem in file.problems]
         self.problems: tuple[Problem, ...] = (
             *problems,
@@ -69,6 +70,12 @@ class PromptLibrary:
         Looked for at the site, then where the site `extends`, then without a site; each time at `item_type`
         (the site's first type where none is given), at its ancestors nearest first, and at the base.
         """
+        # callers' words are brought down to what there is, so that nobody can fill the cache with others
+        if site not in self.sites:
+            site = ""
+        if item_type and item_type not in self.types:
+            item_type = schema_types.local_name(item_type)
+            item_type = item_type if item_type in self.types else BASE
         return self._find(ref, site, item_type)
 
     def _look_up(self, ref: str, site: str, item_type: str) -> Prompt | None:

@@ -16,7 +16,7 @@ from lxml import etree
 from core.prompting import schema_types
 from core.prompting.examples import ATTRIBUTES, Example, values_of
 from core.prompting.refs import COMMON, OLDER_REFS, REFS, TOOL_PREFIX, lookup
-from core.prompting.replies import ReplySchema
+from core.prompting.replies import ReplySchema, short
 from core.prompting.schema_types import did_you_mean
 from core.prompting.variables import BARE_USE, OLDER_NAMES, USE, VARIABLES, Value, split
 from core.providers.base import Tier
@@ -189,6 +189,7 @@ def tree_of(text: str) -> etree._Element:
 
 WHERE = re.compile(r",? line \d+, column \d+.*$", re.S)
 ADVICE = (
+    ("Namespace prefix", "declare it in the root, or leave the prefix out"),
     ("xmlParseEntityRef", "a bare `&`: write `&amp;`"),
     ("EntityRef: expecting", "a bare `&`: write `&amp;`"),
     ("not defined", "only &amp; &lt; &gt; &quot; &apos; are known: write the letter itself"),
@@ -206,20 +207,17 @@ ADVICE = (
     ("Double hyphen", "`--` may not stand inside a comment"),
     ("Comment not terminated", "a comment ends with `-->`"),
     ("CData section not finished", "a CDATA section ends with `]]>`"),
-    ("Namespace prefix", "declare it in the root, or leave the prefix out"),
     ("Excessive depth", "elements are nested far too deep"),
 )
 
 
 def syntax_error(text: str, exc: etree.XMLSyntaxError) -> SourceError:
-    """What libxml2 says, and what to do about it. Its columns are bytes; ours are characters."""
+    """What libxml2 says, and what to do about it. Its place is where it stopped, just after the cause."""
     line, column = exc.position
-    lines = text.split("\n")
-    line = min(max(line, 1), len(lines))
-    before = lines[line - 1].encode("utf-8", "replace")[: max(column - 1, 0)].decode("utf-8", "ignore")
+    line = min(max(line, 1), text.count("\n") + 1)
     said = " ".join(WHERE.sub("", exc.msg or "not well-formed").split())
     advice = next((advice for sign, advice in ADVICE if sign in said), "")
-    return SourceError(f"{said} ({advice})" if advice else said, line, len(before) + 1)
+    return SourceError(f"{said} ({advice})" if advice else said, line, max(column, 1))
 
 
 def position(text: str, at: int) -> tuple[int, int]:
@@ -306,6 +304,7 @@ class Reader:
                 self.root, f"the root element is `{name}`, not `root`{did_you_mean(name, list(ROOTS))}"
             )
         else:
+            self.check_stray_text(self.root)
             for child in self.root:
                 if local(child) == "Site":
                     self.read_site(child)
@@ -320,6 +319,7 @@ class Reader:
         if not names:
             return self.error(element, '`<Site>` needs a name: `<Site ref="mysite">`')
         self.unknown_attributes(element, SITE_ATTRIBUTES)
+        self.check_stray_text(element)
         everywhere = name == "default" and element.get("id") is not None  # NLWeb 2026: for every site
         if not everywhere and not SITE_NAME.fullmatch(name):
             self.error(element, f"`{name}` is no site name: 1 to 64 of a-z 0-9 . _ -")
@@ -355,6 +355,7 @@ class Reader:
         item_type = schema_types.local_name(name)
         if not schema_types.known(item_type):
             self.warning(element, f"unknown type `{name}`{schema_types.guess(name)}: no class of schema.org")
+        self.check_stray_text(element)
         for child in element:
             if local(child) in PROMPTS:
                 self.read_prompt(child, site, item_type)
@@ -372,15 +373,16 @@ class Reader:
         self.unknown_attributes(element, PROMPT_ATTRIBUTES)
         self.check_ref(element, ref, site, item_type)
         string = self.only_child(element, "prompt" if tool else "promptString")
+        if string is None and not tool:
+            return self.error(element, f"`{ref}` has no text: it needs a `<promptString>`")
         text = text_of(string).strip() if string is not None else ""
-        if not text and not (tool and string is None):
-            where = string if string is not None else element
-            return self.error(where, f"`{ref}` has no text in its `<promptString>`")
         if string is not None:
             self.check_variables(string, ref)
         self.check_children(element)
         reply = self.read_reply(element, ref)
         pieces = split(text)
+        if string is not None and not text:
+            self.error(string, f"`{ref}` has no text in its `<promptString>`")
         self.prompts.append(
             Prompt(
                 ref=ref,
@@ -435,7 +437,18 @@ class Reader:
             if near:
                 self.add(use.start(), "warning", f"`{use.group()}` is no variable and stays as it is{near}")
 
+    def check_stray_text(self, element: etree._Element) -> None:
+        """Text where only elements stand is lost; its author should know."""
+        for text in (element.text, *(child.tail for child in element)):
+            if text and text.strip():
+                found = short(" ".join(str(text).split()))
+                return self.error(
+                    element, f"the text {found} stands directly in `<{local(element)}>`; move it"
+                )
+        return None
+
     def check_children(self, element: etree._Element) -> None:
+        self.check_stray_text(element)
         known = ["promptString", "returnStruc", "example", "method", "description"]
         if local(element) == "Tool":
             known += ["prompt", "handler", "argument", "path"]

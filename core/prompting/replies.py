@@ -195,7 +195,7 @@ class ReplySchema:
 
     @cached_property
     def json_schema(self) -> dict[str, Any]:
-        """JSON schema of one reply."""
+        """JSON schema of one reply (shared: not to be changed)."""
         return Shape("object", fields=self.shapes).json_schema
 
     @cached_property
@@ -206,8 +206,15 @@ class ReplySchema:
         )
 
     def batch_schema(self, tag_key: str = "tag") -> dict[str, Any]:
-        """JSON schema of the replies to a batch: `{"items": [{tag, ...keys}]}` (json_schema modes want an
-        object on top)."""
+        """JSON schema of the replies to a batch: `{"items": [{tag, ...keys}]}`, an object on top because
+        json_schema modes want one."""
+        return self._batch_schema if tag_key == "tag" else self.schema_of_batch(tag_key)
+
+    @cached_property
+    def _batch_schema(self) -> dict[str, Any]:
+        return self.schema_of_batch("tag")
+
+    def schema_of_batch(self, tag_key: str) -> dict[str, Any]:
         one = Shape("object", fields=((tag_key, TEXT), *self.shapes))
         return Shape("object", fields=(("items", Shape("list", items=one)),)).json_schema
 

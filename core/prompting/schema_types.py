@@ -1,6 +1,6 @@
 """The class tree of schema.org, along which a prompt for a type is looked up.
 
-The classes are facts of schema.org (version and licence stand in `data/schema-org-types.json`).
+The classes are facts of schema.org (version and licence stand in `schema-org-types.json`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXTRA_PARENTS: Mapping[str, tuple[str, ...]] = {
     "RealEstateListing": ("RealEstate", "WebPage"),
 }
 
-DATA = Path(__file__).parent / "data" / "schema-org-types.json"
+DATA = Path(__file__).parent / "schema-org-types.json"
 
 
 @cache

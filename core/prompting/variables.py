@@ -114,13 +114,16 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def made_plain(value: Any) -> Any:
+def made_plain(value: Any, depth: int = 0) -> Any:
+    """`value` as orjson takes it; what is nested deeper than any item is goes."""
     if isinstance(value, str):
         return clean(value)
+    if depth > 100:
+        return None
     if isinstance(value, Mapping):
-        return {clean(str(key)): made_plain(one) for key, one in value.items()}
+        return {clean(str(key)): made_plain(one, depth + 1) for key, one in value.items()}
     if isinstance(value, Sequence):
-        return [made_plain(one) for one in value]
+        return [made_plain(one, depth + 1) for one in value]
     if value is None or isinstance(value, bool | float):
         return value
     return value if isinstance(value, int) and abs(value) < 2**53 else clean(str(value))

@@ -1,11 +1,11 @@
-"""The `bm25` leg: words as sparse vectors, computed here; the store weighs them by rarity (IDF) at query time.
+"""The `bm25` leg: words as sparse vectors, computed here; the store weighs them by rarity (IDF) when asked.
 
-A document has every word twice: stemmed by its language, and plain (no accents, lower case). A question asks for its
-stems first and for its plain words a little: that way a name is found though two languages' stemmers cut it
-differently, and what is typed without accents is found too. Writing without spaces becomes overlapping pairs of
-characters (as in Lucene's CJK analysis), which also frees Korean nouns from their particles. Languages without a
-stemmer, and texts of unknown language, use a word's first five letters as its stem (within noise of the English
-stemmer on Cranfield).
+A document has every word twice: stemmed by its language, and plain (no accents, lower case). A question asks
+for its stems first and for its plain words a little: that way a name is found though two languages' stemmers
+cut it differently, and what is typed without accents is found too. Writing without spaces becomes overlapping
+pairs of characters (as in Lucene's CJK analysis), which also frees Korean nouns from their particles. Where
+there is no stemmer, or the language is unknown, a word's first five letters are its stem (within noise of the
+English stemmer on Cranfield).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from core.providers.base import LegSpec, SparseVector, Vector
 
 SPEC = LegSpec("bm25", "bm25-words-1")
 
-# The usual constants of BM25 (Robertson and Zaragoza 2009); lengths are those of a passage of about 100 words.
+# The usual constants of BM25 (Robertson and Zaragoza 2009); lengths are those of passages of about 100 words.
 K1, B = 1.2, 0.75
 WORDS_A_PASSAGE = 100
 WITHOUT_STOPWORDS = 60
@@ -133,12 +133,9 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-def stems(text: str, language: str) -> list[str]:
-    """For comparing two texts word by word: a stable key for every word that is no stop word, in order."""
-    keys: list[str] = []
-    for word in tokens(normalized(text).lower()):
-        keys += map(str, _stemmed([word], language, question=True))
-    return keys
+def stems(text: str, language: str) -> frozenset[int]:
+    """For comparing texts of one language: a key for every word but stop words, equal where the stems are."""
+    return frozenset(_stemmed(tokens(normalized(text).lower()), language, question=True))
 
 
 def _document(text: str, language: str) -> SparseVector:

@@ -1,7 +1,7 @@
-"""One helper process that owns an engine holding the interpreter's lock: started, asked by id, never outliving us.
+"""A helper process that owns an engine holding the interpreter's lock: asked by id, it never outlives us.
 
-Both ends of the line are here. A frame is a length (4 bytes, big endian) and a JSON object: `{id, verb, body, urgent}`
-to the child, `{id, result}` or `{id, error: {kind, message}}` back; id 0 is the child's word that it is ready.
+Both ends of the line are here. A frame is a length (4 bytes, big endian) and a JSON object: to the child
+`{id, verb, body, urgent}`, back `{id, result}` or `{id, error: {kind, message}}`; id 0 says that it is ready.
 The child works on one request at a time, urgent ones first, and stops when the line closes.
 """
 
@@ -60,7 +60,7 @@ def unpacked(text: str) -> array[float]:
 
 class Child:
     """A helper process seen from the event loop. It starts with the first call and again after a death,
-    not more than once in RESTART_PAUSE_S. `errors` maps a kind the child answers with to the error raised;
+    not more than once in `restart_pause_s`. `errors` maps a kind the child answers with to the error raised;
     `failure` is the one for everything else, the child's death included."""
 
     def __init__(
@@ -72,6 +72,7 @@ class Child:
         failure: type[AskError],
         errors: Mapping[str, type[AskError]] | None = None,
         environment: Mapping[str, str] | None = None,
+        restart_pause_s: float = RESTART_PAUSE_S,
     ) -> None:
         self._module = module
         self._arguments = tuple(arguments)
@@ -79,6 +80,7 @@ class Child:
         self._failure = failure
         self._errors = dict(errors or {})
         self._environment = dict(environment or {})
+        self._restart_pause_s = restart_pause_s
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -99,8 +101,11 @@ class Child:
         await self._ensure_started()
         number = self._next_id
         self._next_id += 1
-        answer = await self._ask(number, {"id": number, "verb": verb, "body": body, "urgent": urgent})
-        return await answer
+        try:
+            frame = _frame({"id": number, "verb": verb, "body": body, "urgent": urgent})
+        except TypeError as exc:  # half a surrogate pair in a text, for one
+            raise self._failure(f"the {self._name} cannot be given this: {exc}") from exc
+        return await (await self._ask(number, frame))
 
     async def start(self) -> None:
         """Start it now and wait until it says that it is ready."""
@@ -138,19 +143,19 @@ class Child:
 
     async def _start(self) -> None:
         now = time.monotonic()
-        if now - self._started_at < RESTART_PAUSE_S:
+        if now - self._started_at < self._restart_pause_s:
             raise self._failure(self._death)
         self._started_at = now
         await self._stop()
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", self._module, str(theirs.fileno()), str(os.getpid())),
+                *(sys.executable, "-P", "-m", self._module, str(theirs.fileno()), str(os.getpid())),
                 *self._arguments,
                 pass_fds=(theirs.fileno(),),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # the terminal's signals are for the parent, which then closes the line
+                start_new_session=True,  # the terminal's signals are for the parent, who closes the line
                 env={**os.environ, "PYTHONPATH": _import_path(), **self._environment},
             )
         reader, self._writer = await asyncio.open_connection(sock=ours)
@@ -176,7 +181,7 @@ class Child:
             await self._listening
             self._listening = None
 
-    async def _ask(self, number: int, frame: dict[str, Any]) -> asyncio.Future[Any]:
+    async def _ask(self, number: int, frame: bytes) -> asyncio.Future[Any]:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         answer.add_done_callback(_retrieved)
         self._waiting[number] = answer
@@ -184,7 +189,7 @@ class Child:
         try:
             if writer is None or not self._alive:
                 raise ConnectionResetError
-            writer.write(_frame(frame))
+            writer.write(frame)
             await writer.drain()
         except OSError as exc:
             self._waiting.pop(number, None)
@@ -225,9 +230,11 @@ def _retrieved(answer: asyncio.Future[Any]) -> None:
 
 
 def _import_path() -> str:
-    """`core` as we have it comes first, wherever the child is started from."""
-    here = str(Path(__file__).resolve().parents[2])
-    return os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    """Where the child finds `core`: in a checkout that has to be said. The working folder is not searched
+    (`-P`), as it may hold a `core` of somebody else's."""
+    home = Path(__file__).resolve().parents[2]
+    ours = [] if home.name in ("site-packages", "dist-packages") else [str(home)]
+    return os.pathsep.join([*ours, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def _frame(value: dict[str, Any]) -> bytes:

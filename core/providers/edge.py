@@ -8,7 +8,7 @@ from typing import Any
 
 from core.errors import StoreError, StoreMismatch
 from core.providers.base import Hit, LegQuery, LegSpec, Point, SparseVector, Vector, Where
-from core.providers.child import Child, packed
+from core.providers.child import RESTART_PAUSE_S, Child, packed
 from core.providers.vectors import conditions, refuse_all
 
 PIECE_POINTS = 64  # written at a time: a search waits for one piece at most (about 10 ms)
@@ -16,16 +16,17 @@ READY_S = 2.0
 
 
 class EdgeStore:
-    """Vectors under one folder. The engine holds the interpreter's lock while it works and its folder takes one
-    process only, so a child process owns it; everything here is a message to that child."""
+    """Vectors under one folder. The engine holds the interpreter's lock while it works and its folder takes
+    one process only, so a child process owns it; everything here is a message to that child."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, restart_pause_s: float = RESTART_PAUSE_S) -> None:
         self._child = Child(
             "core.providers.edge_process",
             [str(folder.resolve())],
             name="vector store's process",
             failure=StoreError,
             errors={"mismatch": StoreMismatch},
+            restart_pause_s=restart_pause_s,
         )
 
     @classmethod
@@ -99,8 +100,8 @@ class EdgeStore:
         return int(await self._call("count", collection, urgent=True, where=selected))
 
     async def optimize(self, collection: str) -> bool:
-        """Build the graph indexes and drop what was deleted: maintenance that takes minutes for 100,000 points
-        and lets nothing else through, so nothing calls it by itself. Whether there was anything to do."""
+        """Build the graph indexes and drop what was deleted: maintenance that takes minutes for 100,000
+        points and lets nothing else through, so it is never automatic. Whether there was anything to do."""
         return bool(await self._call("optimize", collection))
 
     async def ready(self) -> bool:

@@ -1,7 +1,7 @@
 """The process that owns the embedded vector store: `python -m core.providers.edge_process FD PARENT FOLDER`.
 
-Every collection is a shard in a folder of its own, with a `legs.json` beside the engine's files: what is written
-there is what the shard must have, so a creation that a crash cut short is finished at the next start.
+Every collection is a shard in a folder of its own, with a `legs.json` beside the engine's files: what is
+written there is what the shard must have, so a creation that a crash cut short is finished at the next start.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class Store:
         return count
 
     def delete_ids(self, collection: str, ids: list[str]) -> None:
-        self._shard(collection).update(UpdateOperation.delete_points(ids), len(ids))
+        self._shard(collection).update(UpdateOperation.delete_points(list(ids)), len(ids))
 
     def count(self, collection: str, where: Any) -> int:
         return self._shard(collection).engine.count(CountRequest(exact=True, filter=_filter(where)))
@@ -265,9 +265,7 @@ def _check(collection: str, wanted: dict[str, Any], there: dict[str, Any] | None
     raise ChildFailure("mismatch", mismatch(collection, wanted["name"], found, asked))
 
 
-def _vectors(
-    packed: dict[str, Any], collection: str, legs: dict[str, dict[str, Any]]
-) -> dict[str, list[float] | SparseVector]:
+def _vectors(packed: dict[str, Any], collection: str, legs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {name: _vector(name, vector, collection, legs) for name, vector in packed.items()}
 
 
@@ -312,8 +310,8 @@ def _locked(path: Path) -> Any:
         if time.monotonic() > end:
             raise ChildFailure(
                 "failed",
-                f"the vector store in {path.parent} is in use by another process: stop the other server, or let "
-                "the command talk to it; several servers at once need a Qdrant server (`qdrant.url`)",
+                f"the vector store in {path.parent} is in use by another process: stop the other server, or "
+                "let the command talk to it; several servers at once need a Qdrant server (`qdrant.url`)",
             )
         time.sleep(0.05)
 

@@ -136,7 +136,7 @@ def wrap(schema: dict[str, Any]) -> dict[str, Any]:
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """The schema as strict mode wants it, or None where that would change what it means."""
-    if not schema.keys() <= STRICT_KEYS or schema.get("type") not in STRICT_TYPES:
+    if not schema.keys() <= STRICT_KEYS or str(schema.get("type")) not in STRICT_TYPES:
         return None
     if schema["type"] == "array":
         items = strict_schema(schema["items"]) if "items" in schema else None

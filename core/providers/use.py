@@ -17,7 +17,7 @@ CACHED_QUERIES = 512
 
 
 class UseEmbedder:
-    """Sentence vectors of 16 languages, 512 numbers of length 1. It averages over a text, so chunks are short."""
+    """Sentence vectors for 16 languages: 512 numbers, length 1. It averages, so chunks have to be short."""
 
     spec = SPEC
     max_tokens = 110
@@ -38,6 +38,11 @@ class UseEmbedder:
         embedder = cls()
         await embedder._child.launch()
         return embedder
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the encoder's process, while it runs."""
+        return self._child.pid
 
     async def documents(self, texts: Sequence[str], languages: Sequence[str]) -> list[Vector]:  # noqa: ARG002
         vectors: list[Vector] = []
@@ -60,8 +65,10 @@ class UseEmbedder:
         await self._child.close()
 
     async def _encode(self, texts: Sequence[str], *, urgent: bool) -> list[Vector]:
-        body = {"texts": [text[:TEXT_CHARS] for text in texts]}
-        return [unpacked(vector) for vector in await self._child.call("encode", body, urgent=urgent)]
+        # Half a surrogate pair, which broken pages have, is no text to any encoder.
+        clean = [text[:TEXT_CHARS].encode("utf-8", "replace").decode() for text in texts]
+        made = await self._child.call("encode", {"texts": clean}, urgent=urgent)
+        return [unpacked(vector) for vector in made]
 
 
 def _pieces(texts: Sequence[str]) -> Iterator[list[str]]:

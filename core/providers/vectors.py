@@ -27,10 +27,11 @@ def refuse_all(where: Where) -> None:
 
 
 def mismatch(collection: str, leg: str, there: tuple[str, int | None], wanted: tuple[str, int | None]) -> str:
-    """What to tell a person whose store holds a leg made with another `(model, size)` than the settings want."""
+    """What to tell a person whose store holds a leg of another `(model, size)` than the settings want."""
     return (
         f"the vectors `{leg}` of collection `{collection}` were made with {_described(*there)}, "
-        f"but the settings want {_described(*wanted)}: set the former again, or make them anew with `askable reembed`"
+        f"but the settings want {_described(*wanted)}: set the former again, or make them anew with "
+        "`askable reembed`"
     )
 
 

@@ -13,8 +13,8 @@ from aiohttp import web
 from core.documents import Document, check_document_id, check_site_name
 from core.errors import BadQuery, NotFound
 from core.ingestion.items import NotLoaded, Read, SourceItem
+from core.ingestion.jsonld import items_from_object
 from core.ingestion.load import Deleted
-from core.ingestion.sources import items_from_object
 from core.ingestion.urls import safe
 from server.auth import require_admin
 from server.keys import DOCUMENTS, LOADER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -29,9 +30,7 @@ def read(text: str, *cuts: int, want: str = "") -> list[dict[str, Any]]:
     """All objects of a text that is fed in pieces cut at these places."""
     reader = ObjectReader(want)
     places = [0, *sorted({min(cut, len(text)) for cut in cuts}), len(text)]
-    found = [
-        item for start, end in zip(places, places[1:], strict=False) for item in reader.feed(text[start:end])
-    ]
+    found = [item for start, end in pairwise(places) for item in reader.feed(text[start:end])]
     return found + reader.close()
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from tests.fakes.openai_server import ModelRequest
 
+FENCE = re.compile(r'<(data-\w+) name="([\w.]+)">(.*?)</\1>', re.DOTALL)
 ITEMS = re.compile(r'\[\s*\{\s*"tag"\s*:')
-REMEMBER = re.compile(r"remember (?:that )?((?:i|my|we|our)\b[^\n\"<>`{}]*)", re.IGNORECASE)
+REMEMBER = re.compile(r"(?<!do you )\bremember (?:that )?((?:i|my|we|our)\b[^\n\"<>`{}]*)", re.IGNORECASE)
 WORD = re.compile(r"[^\W\d_]{3,}|\d+")
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
 
@@ -42,26 +43,31 @@ class SensibleModel:
     def __call__(self, request: ModelRequest) -> Any:
         name = request.schema_name.lower()
         if "decontextualiz" in name:
-            return fitting(request, self._rewritten(request.prompt))
+            return fitting(request, self._rewritten(asked_in(request.prompt)))
         if "memoryrequest" in name:
-            return fitting(request, remembered(request.prompt))
+            return fitting(request, remembered(asked_in(request.prompt)))
         if "ranking" in name:
             return self._ranked(request)
-        return fitting(request, {}) if request.schema else "A short answer [1]."
+        if not request.schema:
+            return "A short answer [1]."
+        return fitting(request, {"required_info_found": True, "answer": "A short answer [1]."})
 
-    def _rewritten(self, prompt: str) -> dict[str, Any]:
-        known = max((question for question in self.rewrites if question in prompt), key=len, default=None)
-        rewritten = self.rewrites[known] if known is not None else ""
+    def _rewritten(self, question: str) -> dict[str, Any]:
+        known = max((key for key in self.rewrites if key in question), key=len, default=None)
+        rewritten = question if known is None else self.rewrites[known]
         return {"requires_decontextualization": known is not None, "decontextualized_query": rewritten}
 
     def _ranked(self, request: ModelRequest) -> Any:
         items, rest = tagged_items(request.prompt)
-        asked = words(rest) - INSTRUCTIONS
+        asked = words(asked_in(rest)) - INSTRUCTIONS
         if not items:
-            return fitting(request, self._scored("", request.prompt, asked))
-        return [{"tag": item["tag"], **self._scored(item["tag"], as_words(item), asked)} for item in items]
+            item = "".join(values_of(request.prompt, "item.description")) or request.prompt
+            return fitting(request, self._scored(item, asked))
+        return [
+            fitting(request, {"tag": item["tag"], **self._scored(as_words(item), asked)}) for item in items
+        ]
 
-    def _scored(self, tag: str, text: str, asked: set[str]) -> dict[str, Any]:
+    def _scored(self, text: str, asked: set[str]) -> dict[str, Any]:
         fixed = next((score for key, score in self.scores.items() if key in text), None)
         matches = asked & words(text)
         score = fixed if fixed is not None else (0, 60, 75, 85, 90)[min(len(matches), 4)]
@@ -74,12 +80,22 @@ def sensible(request: ModelRequest) -> Any:
     return SensibleModel()(request)
 
 
-def remembered(prompt: str) -> dict[str, Any]:
-    """A memory request is what says "remember (that) I ..."; the last one counts, as prompts hold the
-    question after their instructions."""
-    facts = REMEMBER.findall(prompt)
+def values_of(prompt: str, *names: str) -> list[str]:
+    """What stands in the fences of these names."""
+    return [found.group(3) for found in FENCE.finditer(prompt) if found.group(2) in names]
+
+
+def asked_in(prompt: str) -> str:
+    """The question in a prompt; the whole prompt where none is fenced."""
+    found = values_of(prompt, "request.rawQuery", "request.query")
+    return found[0] if found else prompt
+
+
+def remembered(question: str) -> dict[str, Any]:
+    """A memory request is what says "remember (that) I ...": the last of them."""
+    facts = REMEMBER.findall(question)
     fact = facts[-1].strip(" .!?") if facts else ""
-    return {"is_memory_request": bool(fact), "memory_request": fact}
+    return {"is_memory_request": bool(fact), "memory_request": fact, "action": "remember"}
 
 
 def tagged_items(prompt: str) -> tuple[list[dict[str, Any]], str]:
@@ -110,8 +126,16 @@ def pairs(text: str) -> Iterator[str]:
 
 
 def fitting(request: ModelRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply with every key that the schema has: what is missing is false, 0, empty or ""."""
+    """The reply with the keys that the schema has and no others: what is missing is false, 0, empty or ""."""
     empty = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
-    properties = request.schema.get("properties") or {}
-    missing = {name: empty.get(sub.get("type"), "") for name, sub in properties.items()}
-    return {**missing, **reply}
+    properties = reply_properties(request.schema)
+    if not properties:
+        return dict(reply)
+    return {name: reply.get(name, empty.get(str(sub.get("type")), "")) for name, sub in properties.items()}
+
+
+def reply_properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of one reply: of a list's items where the schema is a list in an object."""
+    properties = schema.get("properties") or {}
+    inner = properties.get("items") if len(properties) == 1 else None
+    return (inner.get("items") or {}).get("properties") or {} if inner else properties
