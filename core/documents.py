@@ -15,13 +15,10 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import Connection, Row
 
 from core.database import Database, chunks, documents, sites, stale
-from core.errors import BadQuery
 from core.ingestion.chunks import Chunk
 from core.retrieval import Found
 
-SITE_NAME = re.compile(r"[a-z0-9._-]{1,64}")
 HOST = re.compile(r"[a-z0-9.-]{1,253}(?::\d{1,5})?")
-DOCUMENT_ID = re.compile(r"[A-Za-z0-9._~-]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +71,6 @@ class SiteCounts:
     access: str
     documents: int
     chunks: int
-
-
-def check_site_name(name: str) -> str:
-    """The name itself. Raises BadQuery for one that is not 1-64 of `a-z 0-9 . _ -`."""
-    if not SITE_NAME.fullmatch(name):
-        raise BadQuery(f"`{name[:80]}` is not a site name: use 1-64 of a-z 0-9 . _ -", field="site")
-    return name
-
-
-def check_document_id(document_id: str) -> str:
-    """The id itself. Raises BadQuery for one that is not 1-200 URL-safe characters."""
-    if not DOCUMENT_ID.fullmatch(document_id):
-        raise BadQuery("a document id is 1-200 of A-Z a-z 0-9 . _ ~ -", field="document_id")
-    return document_id
 
 
 class Documents:

@@ -93,7 +93,17 @@ _LATIN = (
         "la",
     ),
 )
-_SPACELESS = ("zh", "ja", "th", "lo", "my", "km")
+# Written so much alike that a short text of one passes for another, and that many of their words meet.
+_AKIN = (
+    *({"zh", "ja"}, {"es", "pt", "gl", "ca"}, {"no", "da", "sv"}, {"cs", "sk"}, {"sl", "hr", "sr", "mk"}),
+    *(
+        {"ru", "uk", "be", "bg"},
+        {"nl", "af"},
+        {"tr", "az", "uz"},
+        {"hi", "mr", "ne", "sa"},
+        {"ar", "fa", "ur"},
+    ),
+)
 _BY_SCRIPT = re.compile("|".join(f"(?P<{name}>[{letters}])" for name, letters in _SCRIPTS))
 _BY_SHARED = re.compile("|".join(f"(?P<{name}>[{letters}])" for name, (letters, _) in _SHARED.items()))
 _LETTER = re.compile(r"[^\W\d_]")
@@ -180,9 +190,9 @@ def detect(text: str) -> str:
     return _identified(text, _LATIN)
 
 
-def spaceless(language: str) -> bool:
-    """Whether it is written without spaces between words."""
-    return language in _SPACELESS
+def akin(one: str, other: str) -> bool:
+    """Whether they are one language or two that are easily taken for each other."""
+    return one == other or any(one in group and other in group for group in _AKIN)
 
 
 def _by_own_script(text: str, letters: int) -> str | None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+
 from core.documents import Candidate, Documents
 from core.errors import AskError, ModelError
 from core.language import detect

@@ -7,10 +7,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any, Literal
 
+from core import language
 from core.errors import AskError, BadQuery, StoreError
-from core.language import detect
 from core.providers.base import Embedder, Hit, LegQuery, SparseVector, Vector, VectorStore, Where
 
 log = logging.getLogger(__name__)
@@ -20,7 +23,7 @@ SearchMode = Literal["hybrid", "dense", "sparse"]
 DEPTH = 200  # passages taken from each leg
 FIELDS = ("site", "document_id", "version", "n", "lang")
 KEYWORD_FIELDS = ("site", "document_id", "version")
-ACROSS_LANGUAGES = 0.1  # of a sparse leg's weight that is left when only names can be the same word
+ACROSS_LANGUAGES = 0.25  # of a sparse leg's weight that is left when only names can be the same word
 QUESTION_LANGUAGES = 4  # whose stems are tried for a question that is too short to tell its own
 UNSURE_STEMS = 0.6  # of their weight: a word in the text's own language would else count twice
 
@@ -62,7 +65,9 @@ class Retriever:
         self._collection = collection
 
     async def prepare(self) -> None:
-        """Have the collection with all legs. Raises StoreMismatch if it was made with other models."""
+        """Have the collection with all legs, and what questions' languages are told by. Raises StoreMismatch
+        if the collection was made with other models."""
+        await asyncio.to_thread(language.prepare)
         specs = [leg.embedder.spec for leg in self._legs.values()]
         await self._store.ensure(self._collection, specs, KEYWORD_FIELDS)
 
@@ -94,12 +99,11 @@ class Retriever:
         parts = [part for part in parts if part.text.strip() and part.weight > 0]
         if not parts or limit < 1:
             return []
-        spoken = detect(parts[0].text)
+        spoken = language.detect(parts[0].text)
         queries = await self._queries(legs, parts, languages, max(DEPTH, 4 * limit))
         hits = await self._hits(queries, _selected(sites, where))
         fusion = _Fusion(legs, hits, spoken)
-        found = fusion.documents() if by_document else fusion.passages()
-        return sorted(found, key=lambda passage: -passage.score)[:limit]
+        return fusion.documents(limit) if by_document else fusion.passages(limit)
 
     def _chosen(self, mode: SearchMode) -> dict[str, Leg]:
         chosen = {
@@ -169,20 +173,28 @@ async def _query_vector(embedder: Embedder, parts: Sequence[Part], languages: Se
 
 
 async def _part_vector(embedder: Embedder, text: str, languages: Sequence[str]) -> Vector:
-    spoken = detect(text)
-    if not spoken and len(languages) == 1:
-        spoken = languages[0]
+    spoken = _asked_in(language.detect(text), languages)
     plain = await embedder.query(text, spoken)
     if spoken or not isinstance(plain, SparseVector):
         return plain
     # "best hotels" is too short to tell, so its stems in the documents' languages are asked for as well.
     union = dict(zip(plain.indices, plain.values, strict=True))
-    for language in languages[:QUESTION_LANGUAGES]:
-        vector = await embedder.query(text, language)
+    for tried in languages[:QUESTION_LANGUAGES]:
+        vector = await embedder.query(text, tried)
         assert isinstance(vector, SparseVector)  # it made one for the same text
         for index, value in zip(vector.indices, vector.values, strict=True):
             union[index] = max(union.get(index, 0.0), UNSURE_STEMS * value)
     return SparseVector(list(union), list(union.values()))
+
+
+def _asked_in(spoken: str, languages: Sequence[str]) -> str:
+    """The language whose stems to use: one of the documents' where the question may well be in it."""
+    if not spoken:
+        return languages[0] if len(languages) == 1 else ""
+    return next(
+        (written for written in sorted(languages, key=spoken.__ne__) if language.akin(spoken, written)),
+        spoken,
+    )
 
 
 def _sparse_sum(vectors: Iterable[tuple[float, SparseVector]]) -> SparseVector:
@@ -234,40 +246,44 @@ class _Fusion:
                 candidate.raw[name] = hit.score
                 candidate.scaled[name] = scaled
 
-    def passages(self) -> list[Found]:
-        """Every passage by itself."""
-        return [self._found(candidate, self._score(candidate)) for candidate in self._candidates.values()]
+    def passages(self, limit: int) -> list[Found]:
+        """The best passages, each by itself."""
+        return self._best(self._candidates.values(), limit)
 
-    def documents(self) -> list[Found]:
-        """A document's version by its best passage in each leg, which need not be the same one in all; shown
-        is the passage that is best by itself. (On Cranfield .396 nDCG@10, .393 by single passages.)"""
+    def documents(self, limit: int) -> list[Found]:
+        """The best documents, each version by its best passage in each leg, which need not be the same one in
+        all; shown is the passage that is best by itself. (On Cranfield .396 nDCG@10, .393 by passages.)"""
         grouped: dict[tuple[str, str, str], list[_Candidate]] = defaultdict(list)
         for candidate in self._candidates.values():
             payload = candidate.payload
             grouped[payload["site"], payload["document_id"], payload["version"]].append(candidate)
-        return [self._document(passages) for passages in grouped.values()]
+        return self._best(map(self._document, grouped.values()), limit)
 
-    def _document(self, passages: Sequence[_Candidate]) -> Found:
+    def _document(self, passages: Sequence[_Candidate]) -> _Candidate:
+        if len(passages) == 1:
+            return passages[0]
         shown = max(passages, key=self._score)
-        whole = _Candidate(
-            shown.payload, _highest(passage.raw for passage in passages), _highest(p.scaled for p in passages)
-        )
-        return self._found(whole, self._score(whole))
+        raw, scaled = _highest(each.raw for each in passages), _highest(each.scaled for each in passages)
+        return _Candidate(shown.payload, raw, scaled)
 
     def _score(self, candidate: _Candidate) -> float:
         weights = self._other if _across(self._spoken, candidate.payload.get("lang")) else self._same
-        return sum((weights[name] * scaled for name, scaled in candidate.scaled.items()), 0.0)
+        return min(1.0, sum((weights[name] * scaled for name, scaled in candidate.scaled.items()), 0.0))
 
-    def _found(self, candidate: _Candidate, score: float) -> Found:
-        payload = candidate.payload
-        return Found(
-            site=payload["site"],
-            document_id=payload["document_id"],
-            version=payload["version"],
-            n=payload["n"],
-            score=min(1.0, max(0.0, score)),
-            legs=candidate.raw,
-        )
+    def _best(self, candidates: Iterable[_Candidate], limit: int) -> list[Found]:
+        return [
+            Found(
+                site=candidate.payload["site"],
+                document_id=candidate.payload["document_id"],
+                version=candidate.payload["version"],
+                n=candidate.payload["n"],
+                score=score,
+                legs=candidate.raw,
+            )
+            for score, candidate in nlargest(
+                limit, ((self._score(each), each) for each in candidates), key=itemgetter(0)
+            )
+        ]
 
 
 def _highest(scores: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -302,5 +318,6 @@ def _weights(legs: Mapping[str, Leg], searched: Iterable[str], *, across: bool) 
     return {name: weight / total for name, weight in raw.items()}
 
 
-def _across(spoken: str, written: object) -> bool:
-    return bool(spoken and written and spoken != written)
+@lru_cache(maxsize=1024)
+def _across(spoken: str, written: str | None) -> bool:
+    return bool(spoken and written) and not language.akin(spoken, written or "")

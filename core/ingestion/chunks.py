@@ -104,8 +104,8 @@ class _Atoms:
         return last
 
     def overlap_start(self, first: int, end: int, overlap: int, limit: int) -> int:
-        """The atom that the passage after `first`..`end` starts with: up to `overlap` before `end`, at a sentence
-        if one starts there; `end` itself where a section begins or the next atom would no longer fit."""
+        """The atom that the passage after `first`..`end` starts with: up to `overlap` before `end`, at a
+        sentence if one starts there; `end` where a section begins or the next atom would no longer fit."""
         if end >= self.count or self.levels[end] == _SECTION:
             return end
         earliest = max(bisect_left(self.sums, self.sums[end] - overlap), first + 1)

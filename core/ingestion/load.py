@@ -19,11 +19,12 @@ from typing import Literal
 
 import orjson
 
-from core.documents import Document, Documents, Version, check_document_id, check_site_name
+from core.documents import Document, Documents, Version
 from core.errors import AskError, StoreError
 from core.ingestion.chunks import Chunk, cut
 from core.ingestion.items import NotLoaded, Read, SourceItem
 from core.language import detect
+from core.names import check_document_id, check_site_name
 from core.providers.base import Point, Vector, VectorStore, Where
 from core.retrieval import Retriever
 

@@ -23,8 +23,8 @@ def safe(url: object, base: str = "") -> str:
 
     Kept as it was given, but for white space around it and characters that break out of an attribute
     (escaped). Schemes other than http, https, urn, tag and doi give "" (`javascript:`, `data:`, ...), as
-    browsers read them: control characters inside a scheme do not hide it. `file:` is kept for a relative
-    path only: it is what files without an address are called here, never a place on somebody's disk.
+    browsers read them: control characters inside a scheme do not hide it. `file:` and `item:` are kept
+    for a relative path only: what has no address is called so here, never a place on somebody's disk.
     """
     if not isinstance(url, str):
         return ""
@@ -37,7 +37,7 @@ def safe(url: object, base: str = "") -> str:
     scheme = scheme_of(given)
     if not scheme:
         return _joined(base, given)
-    if scheme == "file":
+    if scheme in {"file", "item"}:
         return "" if given[5:6] == "/" else given
     if scheme not in _SCHEMES:
         return ""

@@ -115,7 +115,7 @@ def finite(value: int | float, wanted: str) -> float:
 
 
 def read_number(text: str, low: float | None, high: float | None, wanted: str) -> float:
-    """The number a text gives: the one it names as the score, else the one it starts with, else its only one."""
+    """The number a text names as the score, else the one it starts with, else its only one."""
     text = unicodedata.normalize("NFKC", text[:2000]).replace("−", "-").strip(" \t\r\n\"'`*")
     text = without_scale(text, low, high)
     span = SPAN.match(text)

@@ -10,6 +10,7 @@ English stemmer on Cranfield).
 
 from __future__ import annotations
 
+import asyncio
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -106,7 +107,11 @@ class Bm25Embedder:
     max_tokens = 400  # no limit of its own; longer passages blur what is where
 
     async def documents(self, texts: Sequence[str], languages: Sequence[str]) -> list[Vector]:
-        return [_document(text, language) for text, language in zip(texts, languages, strict=True)]
+        vectors: list[Vector] = []
+        for text, language in zip(texts, languages, strict=True):
+            vectors.append(_document(text, language))
+            await asyncio.sleep(0)  # a quarter of a millisecond each: others get their turn in between
+        return vectors
 
     async def query(self, text: str, language: str) -> Vector:
         stem_weight, plain_weight = (1.0, PLAIN_WEIGHT) if language else (UNSURE_STEM_WEIGHT, 1.0)

@@ -148,7 +148,8 @@ class Child:
         self._started_at = now
         await self._stop()
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as undo:
+            undo.callback(ours.close)
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", self._module, str(theirs.fileno()), str(os.getpid())),
                 *self._arguments,
@@ -158,6 +159,7 @@ class Child:
                 start_new_session=True,  # the terminal's signals are for the parent, who closes the line
                 env={**os.environ, "PYTHONPATH": _import_path(), **self._environment},
             )
+            undo.pop_all()
         reader, self._writer = await asyncio.open_connection(sock=ours)
         self._ready: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._ready.add_done_callback(_retrieved)

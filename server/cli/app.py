@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from core.errors import AskError, BadQuery, ConfigError
-from server.cli import ask, delete, documents, load, search, serve, sites
 from server.cli.context import Context
+
+# A verb is imported when it is called: `--help` must not wait for the parts of a server.
+VERBS = ("serve", "load", "ask", "search", "sites", "documents", "delete")
 
 
 class Group(click.Group):
-    """Turns errors of ours into a line on stderr and the right exit code."""
+    """Finds verbs by name, and turns errors of ours into a line on stderr and the right exit code."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"server.cli.{cmd_name}").command
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -41,10 +53,6 @@ def cli(ctx: click.Context, config: Path | None, data_dir: Path | None) -> None:
     Example: askable serve --demo
     """
     ctx.obj = Context(config, data_dir)
-
-
-for module in (ask, delete, documents, load, search, serve, sites):
-    cli.add_command(module.command)
 
 
 def main() -> None:

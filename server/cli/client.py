@@ -16,11 +16,9 @@ from typing import Any
 
 import aiohttp
 import orjson
-from aiohttp import web
 
 from core.errors import AskError, StoreError
 from core.settings import Settings
-from server.app import create_app
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +120,11 @@ async def connect(settings: Settings) -> AsyncIterator[Api]:
 @asynccontextmanager
 async def _own_server(settings: Settings) -> AsyncIterator[Api]:
     """An application on a socket file that only this user can reach."""
+    # Imported here: a command that finds a server running needs none of its parts.
+    from aiohttp import web
+
+    from server.app import create_app
+
     token = os.urandom(24).hex()
     runner = web.AppRunner(
         create_app(settings, admin_token=token), handler_cancellation=True, access_log=None

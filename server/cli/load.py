@@ -20,9 +20,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from core.documents import check_site_name
 from core.ingestion.items import NotLoaded, SourceItem
 from core.ingestion.sources import discover, read_source
+from core.names import check_site_name
 from core.settings import Settings
 from server.cli.client import Api, connect
 from server.cli.context import Context
@@ -84,16 +84,25 @@ def command(
 async def _load(
     settings: Settings, sources: tuple[str, ...], site: str, replace: bool, output: Output
 ) -> Report:
-    report = Report()
     async with connect(settings) as api:
         with _Progress(output) as progress:
-            batches = _batches(sources, report, progress)
-            while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-                async for outcome in _send(api, site, batch):
-                    report.note(outcome)
-                    progress.stored(report)
+            report = await load_sources(api, sources, site, progress)
         if replace and not report.counts["failed"]:
             await _delete_others(api, site, report)
+    return report
+
+
+async def load_sources(
+    api: Api, sources: tuple[str, ...], site: str, progress: _Progress | None = None
+) -> Report:
+    """Read the sources here and store what they hold through the server."""
+    report = Report()
+    batches = _batches(sources, report, progress)
+    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        async for outcome in _send(api, site, batch):
+            report.note(outcome)
+            if progress is not None:
+                progress.stored(report)
     return report
 
 
@@ -114,7 +123,9 @@ async def _delete_others(api: Api, site: str, report: Report) -> None:
         report.deleted += gone["documents"]
 
 
-def _batches(sources: tuple[str, ...], report: Report, progress: _Progress) -> Iterator[list[dict[str, Any]]]:
+def _batches(
+    sources: tuple[str, ...], report: Report, progress: _Progress | None
+) -> Iterator[list[dict[str, Any]]]:
     """Items as the route takes them, in batches of bounded size; what gives none goes to the report."""
     batch: list[dict[str, Any]] = []
     size = 0
@@ -128,14 +139,16 @@ def _batches(sources: tuple[str, ...], report: Report, progress: _Progress) -> I
         yield batch
 
 
-def _read(sources: tuple[str, ...], report: Report, progress: _Progress) -> Iterator[dict[str, Any]]:
+def _read(sources: tuple[str, ...], report: Report, progress: _Progress | None) -> Iterator[dict[str, Any]]:
     for source in discover(sources):
-        progress.reading(source.name)
+        if progress is not None:
+            progress.reading(source.name)
         for read in read_source(source):
             if isinstance(read, NotLoaded):
                 report.note(_not_loaded(read))
             else:
-                progress.read()
+                if progress is not None:
+                    progress.read()
                 yield _element(read)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from aiohttp import web
 
-from core.documents import Document, check_document_id, check_site_name
+from core.documents import Document
 from core.errors import BadQuery, NotFound
 from core.ingestion.items import NotLoaded, Read, SourceItem
 from core.ingestion.jsonld import items_from_object
 from core.ingestion.load import Deleted
 from core.ingestion.urls import safe
+from core.names import check_document_id, check_site_name
 from server.auth import require_admin
 from server.keys import DOCUMENTS, LOADER
 from server.middleware import json_response

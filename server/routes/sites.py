@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from core.documents import check_site_name
 from core.errors import UnknownSite
+from core.names import check_site_name
 from server.auth import require_admin
 from server.keys import DOCUMENTS, LIBRARY, LOADER
 from server.middleware import json_response

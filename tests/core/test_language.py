@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.language import detect, folded, normalized
+from core.language import akin, detect, folded, normalized
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,18 @@ def test_names_and_other_short_texts_are_not_guessed(text: str) -> None:
 
 def test_a_document_is_told_though_it_has_names_and_addresses_of_other_languages() -> None:
     text = (
-        "The old bridge of Taggia, called ponte romanico, has sixteen arches (https://comune.example/il-ponte). "
+        "The old bridge of Taggia, called ponte romanico, has sixteen arches (https://comune.example/ponte). "
         "It was built by the monks of San Domenico and leads to the Villa Curlo, where a market is held."
     )
     assert detect(text) == "en"
+
+
+def test_languages_that_pass_for_each_other_are_akin() -> None:
+    assert akin("it", "it")
+    assert akin("zh", "ja")
+    assert akin("no", "da")
+    assert not akin("it", "en")
+    assert not akin("ja", "ko")
 
 
 def test_words_are_compared_without_case_width_and_accents() -> None:

@@ -17,7 +17,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class FakeQdrant:
-    """Collections as shards under a folder. `api_key`, if given, is required; `broken` answers all with it."""
+    """Collections as shards under a folder. `api_key`, if given, is required; `broken`: the status of all."""
 
     def __init__(self, folder: Path, api_key: str | None = None) -> None:
         self.url = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.ingestion.chunks import count_words, cut
@@ -26,6 +26,7 @@ _TEXTS = st.one_of(st.text(max_size=400), st.lists(_PIECES, max_size=150).map(" 
 _SIZES = st.integers(min_value=12, max_value=120)
 
 
+@settings(deadline=None)
 @given(_TEXTS, _SIZES, st.integers(min_value=0, max_value=200))
 def test_passages_are_exact_numbered_substrings_within_the_limit(text: str, size: int, overlap: int) -> None:
     for n, chunk in enumerate(cut(text, max_words=size, overlap_words=overlap)):
@@ -35,6 +36,7 @@ def test_passages_are_exact_numbered_substrings_within_the_limit(text: str, size
         assert 0 < count_words(chunk.text) <= size
 
 
+@settings(deadline=None)
 @given(_TEXTS, _SIZES, st.integers(min_value=0, max_value=200))
 def test_passages_cover_everything_but_white_space_and_always_go_on(
     text: str, size: int, overlap: int
@@ -49,6 +51,7 @@ def test_passages_cover_everything_but_white_space_and_always_go_on(
     assert not text[covered:].strip()
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(alphabet="abcäöüéñ", min_size=1, max_size=15), max_size=300), _SIZES)
 def test_words_are_never_cut(words: list[str], size: int) -> None:
     whole = set(words)

@@ -268,7 +268,7 @@ _JUNK = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(_JUNK, st.sampled_from(["", "https://e.com/page", "nowhere"]))
 def test_no_json_makes_reading_raise(junk: Any, url: str) -> None:
     reads = list(items_from_object(url, junk, "test"))
@@ -282,13 +282,13 @@ def test_no_json_makes_reading_raise(junk: Any, url: str) -> None:
         item.text.encode()
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(_JUNK)
 def test_no_json_in_a_page_makes_reading_raise(junk: Any) -> None:
     assert read_bytes("junk.html", page(json.dumps(junk), body="<p>Hello there</p>"))
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(_JUNK)
 def test_text_and_prompt_of_any_json_are_bounded(junk: Any) -> None:
     assert len(searchable_text(junk)) <= 100_000
@@ -302,10 +302,10 @@ def test_deep_nesting_does_not_overflow() -> None:
     assert load(deep)[0].name == "level"
 
 
-def test_many_nodes_take_linear_time() -> None:
+def test_thousands_of_things_of_one_name_stay_apart() -> None:
     nodes = [
         {"@type": kind, "name": "Same", "description": f"d{n}"}
         for n in range(4000)
         for kind in ("Product", "Article")
     ]
-    assert len(load(nodes)) == 4000
+    assert len({item.key for item in load(nodes)}) == 4000

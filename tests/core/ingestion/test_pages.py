@@ -175,7 +175,7 @@ def test_broken_page_never_crashes(html: str) -> None:
     assert all(read.outcome == "skipped" for read in rest(reads))
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(
     st.binary(max_size=300),
     st.sampled_from([b"<html>", b"<p itemscope itemtype=Recipe>", b"\xff\xfe<", b"\xef\xbb\xbf<p>"]),

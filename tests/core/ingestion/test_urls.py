@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.ingestion.urls import canonical, is_web, safe, same_page
@@ -32,6 +32,7 @@ def test_an_escape_is_never_escaped_again_and_reserved_ones_stay() -> None:
     assert canonical("http://e.com:8080") == "http://e.com:8080/"
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(max_size=80), st.text(max_size=60).map(lambda text: f"https://e.com/{text}")))
 def test_canonical_is_idempotent_and_never_raises(text: str) -> None:
     once = canonical(text)

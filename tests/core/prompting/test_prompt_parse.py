@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -253,12 +252,11 @@ def test_a_doubtful_file_is_used_and_says_what_is_doubtful(
 
 
 def test_an_entity_bomb_is_refused_at_once(parse: Parse) -> None:
+    # expanding it would take all memory and never end
     entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE root [<!ENTITY a0 "ha">{entities}]><root><Thing>&a11;</Thing></root>'
-    before = time.process_time()
     (problem,) = parse(bomb).problems
     assert "not allowed" in problem.what
-    assert time.process_time() - before < 1  # expanding it would take hours and all memory
 
 
 def test_an_external_entity_is_refused_and_its_file_never_read(tmp_path: Path, parse: Parse) -> None:

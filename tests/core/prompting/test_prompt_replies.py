@@ -179,7 +179,6 @@ NEITHER = [
     "2",
     "null",
     "Si tratta di una ricerca",
-    "ya no",
     "on the other hand",
 ]
 

@@ -271,6 +271,16 @@ async def test_a_server_that_is_down_is_a_store_error_and_not_ready(tmp_path: Pa
     await store.close()
 
 
+async def test_two_servers_that_start_at_once_make_one_collection(tmp_path: Path) -> None:
+    async with fake_qdrant(tmp_path) as fake:
+        stores = [QdrantStore(fake.url), QdrantStore(fake.url)]
+        await asyncio.gather(*(store.ensure("content", [DENSE, WORDS], KEYWORDS) for store in stores))
+        await stores[0].upsert("content", [point(1)])
+        assert await stores[1].count("content", EVERYTHING) == 1
+        for store in stores:
+            await store.close()
+
+
 async def test_a_key_without_https_to_another_machine_is_warned_about(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -386,6 +396,17 @@ async def test_signals_of_the_terminal_do_not_end_it_and_closing_does(tmp_path: 
     await ended(pid)
     with pytest.raises(StoreError, match="closed"):
         await store.count("content", EVERYTHING)
+
+
+async def test_maintenance_loses_nothing(tmp_path: Path) -> None:
+    store = await EdgeStore.open(tmp_path)
+    await filled(store, [point(n) for n in range(1, 101)])
+    await store.delete("content", Where({"document_id": "d7"}))
+    await store.optimize("content")
+    assert await store.count("content", EVERYTHING) == 99
+    (found,) = await store.search("content", [LegQuery("dense", [1.0, 9.0, 0.0, 0.0], 1)], EVERYTHING, ["n"])
+    assert found[0].payload == {"n": 9}
+    await store.close()
 
 
 async def test_a_second_store_on_the_folder_is_told_what_to_do(

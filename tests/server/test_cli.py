@@ -1,0 +1,274 @@
+"""The command line, as a person or a script runs it: a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import KITCHEN, ROOT, recipe
+
+ENVIRON = {k: v for k, v in os.environ.items() if not k.startswith(("ASKABLE_", "OPENAI_", "QDRANT_"))}
+WORDS_ONLY = {"ASKABLE_RETRIEVAL__LEGS": '["bm25"]'}
+
+
+def askable(
+    folder: Path, *argv: str, stdin: str = "", timeout: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run a verb in `folder`; one leg, so that no model has to be loaded."""
+    return subprocess.run(
+        [sys.executable, "-m", "server", *argv],
+        cwd=folder,
+        env={**ENVIRON, **WORDS_ONLY, "PYTHONPATH": str(ROOT)},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@contextmanager
+def server(folder: Path, *argv: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A serving process and what it printed."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "server", "serve", "--port", "0", "--json", *argv],
+        cwd=folder,
+        env={**ENVIRON, **WORDS_ONLY, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            assert process.stderr is not None
+            raise AssertionError(process.stderr.read())
+        yield process, json.loads(line)
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def jsonl(folder: Path, items: list[dict[str, Any]], name: str = "items.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(item) + "\n" for item in items))
+    return path
+
+
+def test_load_ask_search_sites_delete_without_a_server(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    loaded = askable(tmp_path, "load", "items.jsonl", "--site", "kitchen", "--json")
+    assert loaded.returncode == 0, loaded.stderr
+    assert json.loads(loaded.stdout)["added"] == 5
+    sites = askable(tmp_path, "sites", "--json")
+    assert json.loads(sites.stdout) == [{"name": "kitchen", "access": "public", "documents": 5, "chunks": 5}]
+    asked = askable(tmp_path, "ask", "tofu curry", "--site", "kitchen")
+    assert "Tofu curry" in asked.stdout.splitlines()[0]
+    searched = askable(tmp_path, "search", "beef", "--json")
+    assert json.loads(searched.stdout)["results"][0]["name"] == "Beef stew"
+    deleted = askable(tmp_path, "delete", "--site", "kitchen", "--json")
+    assert json.loads(deleted.stdout) == {"site": "kitchen", "documents": 5, "chunks": 5, "left": 0}
+    assert json.loads(askable(tmp_path, "sites", "--json").stdout) == []
+
+
+def test_standard_input_and_tab_separated_lines(tmp_path: Path) -> None:
+    line = "https://k.example/a\t" + json.dumps({"@type": "Recipe", "name": "Xyloba"}) + "\n"
+    assert askable(tmp_path, "load", "-", "--site", "k", stdin=line).returncode == 0
+    assert "Xyloba" in askable(tmp_path, "ask", "xyloba").stdout
+
+
+def test_report_names_each_failure_and_exit_is_1(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text(
+        '{"@type": "Recipe", "name": "Good", "url": "https://k/a"}\n{broken\n'
+    )
+    done = askable(tmp_path, "load", "bad.jsonl", "missing.html", "--site", "k")
+    assert done.returncode == 1
+    assert "k: 1 added" in done.stdout
+    assert "bad.jsonl:2" in done.stderr
+    assert "missing.html" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_dry_run_stores_nothing(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    done = askable(tmp_path, "load", "items.jsonl", "--site", "kitchen", "--dry-run")
+    assert done.returncode == 0
+    assert "Recipe\tTofu curry\thttps://kitchen.example/tofu-curry" in done.stdout
+    assert not (tmp_path / "data").exists()
+
+
+def test_replace_deletes_what_is_no_longer_there(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    askable(tmp_path, "load", "items.jsonl", "--site", "kitchen")
+    jsonl(tmp_path, KITCHEN[:2])
+    done = askable(tmp_path, "load", "items.jsonl", "--site", "kitchen", "--replace", "--json")
+    assert json.loads(done.stdout)["deleted"] == 3
+    assert json.loads(askable(tmp_path, "sites", "--json").stdout)[0]["documents"] == 2
+
+
+def test_delete_by_document_and_url(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    askable(tmp_path, "load", "items.jsonl", "--site", "kitchen")
+    documents = json.loads(askable(tmp_path, "documents", "--json").stdout)
+    assert {"document_id", "name", "url", "file", "site", "state", "chunks", "error"} == set(documents[0])
+    one = askable(tmp_path, "delete", "--document", documents[0]["document_id"])
+    assert one.stdout.startswith("deleted 1 documents (1 chunks); 0 chunks left")
+    assert askable(tmp_path, "delete", "--url", documents[1]["url"]).returncode == 0
+    missing = askable(tmp_path, "delete", "--url", "https://nowhere.example/")
+    assert missing.returncode == 1
+    assert "nothing was loaded from" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["load"],
+        ["load", "x.html"],
+        ["load", "x.html", "--site", "Not A Name"],
+        ["delete"],
+        ["delete", "--document", "a", "--url", "b"],
+        ["nonsense"],
+        ["serve", "--port", "99999"],
+        ["serve", "--workers", "2"],
+        ["--config", "nowhere.toml", "sites"],
+    ],
+)
+def test_wrong_usage_exits_2_and_says_why(tmp_path: Path, argv: list[str]) -> None:
+    done = askable(tmp_path, *argv)
+    assert done.returncode == 2
+    assert done.stderr.strip()
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["serve", "load", "ask", "search", "sites", "documents", "delete"])
+def test_every_verb_explains_itself_with_an_example(tmp_path: Path, verb: str) -> None:
+    done = askable(tmp_path, verb, "--help")
+    assert done.returncode == 0
+    assert f"Example: askable {verb}" in done.stdout
+    assert "--json" in done.stdout
+
+
+def test_verbs_talk_to_the_server_that_has_the_folder(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    with server(tmp_path) as (_, told):
+        file = tmp_path / "data" / "server.json"
+        assert json.loads(file.read_text())["url"] == told["url"]
+        assert file.stat().st_mode & 0o777 == 0o600
+        loaded = askable(tmp_path, "load", "items.jsonl", "--site", "kitchen", "--json")
+        assert json.loads(loaded.stdout)["added"] == 5, loaded.stderr
+        assert "Beef stew" in askable(tmp_path, "ask", "beef stew").stdout
+        second = askable(tmp_path, "serve", "--port", "0")
+        assert second.returncode == 1
+        assert "in use by process" in second.stderr
+    assert not file.exists()
+    assert "Beef stew" in askable(tmp_path, "ask", "beef stew").stdout
+
+
+def test_address_that_is_taken_is_said_plainly(tmp_path: Path) -> None:
+    with server(tmp_path) as (_, told):
+        other = tmp_path / "other"
+        other.mkdir()
+        done = askable(other, "serve", "--port", told["url"].rsplit(":", 1)[1])
+    assert done.returncode == 2
+    assert "choose another with --port" in done.stderr
+
+
+def test_kill_during_a_load_then_load_again_is_one_clean_load(tmp_path: Path) -> None:
+    many = [recipe(f"r{n}", f"Recipe {n}", f"Text {n} " * 700) for n in range(600)]
+    jsonl(tmp_path, many)
+    clean = tmp_path / "clean"
+    clean.mkdir()
+    askable(clean, "load", "../items.jsonl", "--site", "kitchen")
+    with server(tmp_path) as (process, told):
+        loading = subprocess.Popen(
+            [sys.executable, "-m", "server", "load", "items.jsonl", "--site", "kitchen"],
+            cwd=tmp_path,
+            env={**ENVIRON, **WORDS_ONLY, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for_documents(told["url"], 40)
+        process.send_signal(signal.SIGKILL)
+        _, said = loading.communicate(timeout=60)
+    assert loading.returncode == 1
+    assert "Traceback" not in said
+    half = json.loads(askable(tmp_path, "sites", "--json").stdout)[0]["documents"]
+    assert 0 < half < 600
+    again = askable(tmp_path, "load", "items.jsonl", "--site", "kitchen", "--json")
+    report = json.loads(again.stdout)
+    assert report["added"] + report["unchanged"] == 600
+    assert report["unchanged"] >= 40
+    assert askable(tmp_path, "sites", "--json").stdout == askable(clean, "sites", "--json").stdout
+    # Every point belongs to a live version: deleting the site counts the points themselves.
+    counted = [
+        json.loads(askable(at, "delete", "--site", "kitchen", "--json").stdout) for at in (tmp_path, clean)
+    ]
+    assert counted[0] == counted[1]
+
+
+def wait_for_documents(url: str, count: int) -> None:
+    """Until the running server has so many; each look is a request that waits for its answer."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with urllib.request.urlopen(f"{url}/sites") as response:
+            sites = json.load(response)["details"]
+        if sites and sites[0]["documents"] >= count:
+            return
+    raise AssertionError(f"no {count} documents after a minute")
+
+
+def test_demo_loads_the_samples_into_an_empty_folder_only(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    askable(tmp_path, "load", "items.jsonl", "--site", "kitchen")
+    with server(tmp_path, "--demo") as (_, told):
+        assert wait_until_ready(told["url"])["status"] == "ready"
+        names = [site["name"] for site in json.loads(askable(tmp_path, "sites", "--json").stdout)]
+    assert names == ["kitchen"]
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with server(empty, "--demo") as (_, told):
+        wait_until_ready(told["url"])
+        sites = json.loads(askable(empty, "sites", "--json").stdout)
+        assert {site["name"]: site["documents"] for site in sites} == {"liguria": 16, "trattoria": 25}
+
+
+def wait_until_ready(url: str) -> dict[str, Any]:
+    """What `/ready` says once it is 200; until then it must be 503 with a reason."""
+    script = (
+        "import json,sys,time,urllib.request,urllib.error\n"
+        "for _ in range(600):\n"
+        "    try:\n"
+        "        print(urllib.request.urlopen(sys.argv[1] + '/ready').read().decode()); break\n"
+        "    except urllib.error.HTTPError as e:\n"
+        "        assert e.code == 503 and json.load(e)['status'], e\n"
+        "        time.sleep(0.1)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, url], capture_output=True, text=True, timeout=90, check=True
+    )
+    told = json.loads(done.stdout)
+    assert isinstance(told, dict)
+    return told
+
+
+def test_no_secret_in_any_output(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-planted-key\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\n")
+    jsonl(tmp_path, KITCHEN)
+    askable(tmp_path, "load", "items.jsonl", "--site", "kitchen")
+    asked = askable(tmp_path, "ask", "beef stew", timeout=180)
+    assert asked.returncode == 1
+    assert "Beef stew" in asked.stdout
+    assert "sk-planted" not in asked.stdout + asked.stderr
