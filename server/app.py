@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 
 from aiohttp import web
 
-from core import language, resources
+from core import resources
 from core.database import Database
 from core.datadir import DataFolder
 from core.documents import Documents
@@ -25,8 +25,6 @@ from core.prompting.library import PromptLibrary
 from core.providers.base import ChatModel, Embedder, VectorStore
 from core.providers.edge import EdgeStore
 from core.providers.legs import leg_kind
-from core.providers.openai import OpenAIChat, make_client
-from core.providers.qdrant import QdrantStore
 from core.ranking import Ranker
 from core.retrieval import Leg, Retriever
 from core.settings import LlmSettings, Settings, seconds_of
@@ -68,7 +66,6 @@ async def _services(app: web.Application) -> AsyncIterator[None]:
         folder = DataFolder(settings.data_dir)
         folder.take()
         stack.callback(folder.release)
-        await asyncio.to_thread(language.prepare)
         library = await asyncio.to_thread(_library, settings)
         app[keys.LIBRARY] = library
         app[keys.STATE].problems += [str(problem) for problem in library.problems]
@@ -129,6 +126,9 @@ def _library(settings: Settings) -> PromptLibrary:
 
 async def _store(settings: Settings) -> VectorStore:
     if settings.qdrant.url:
+        # The client takes a second to import, and most servers have none: so does the model's below.
+        from core.providers.qdrant import QdrantStore
+
         return QdrantStore(settings.qdrant.url, _revealed(settings.qdrant.api_key))
     return await EdgeStore.open(settings.data_dir / "vectors")
 
@@ -165,6 +165,8 @@ async def _memory(
 def _model(llm: LlmSettings) -> ChatModel | None:
     if not llm.configured:
         return None
+    from core.providers.openai import OpenAIChat, make_client
+
     client = make_client(llm.base_url, _revealed(llm.api_key), max_concurrency=llm.max_concurrency)
     return OpenAIChat(
         client,

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-MAX_TEXT = 100_000  # characters of searchable text an item may have
+MAX_TEXT = 2_000_000  # characters of searchable text an item may have
 MAX_TRIMMED = 1_500  # characters of JSON a ranking prompt sees of an item
 MAX_NAME = 300
 
@@ -125,12 +125,14 @@ _LABELS = {
     "totalTime": "Total time",
     "alternateName": "Also called",
     "itemReviewed": "Review of",
+    "containedInPlace": "In",
+    "containedIn": "In",
     "mainEntity": "",
     "subjectOf": "",
 }
 _UNLABELLED = names(
     "description disambiguatingDescription abstract reviewBody text articleBody commentText headline "
-    "alternativeHeadline mainEntity subjectOf"
+    "alternativeHeadline mainEntity subjectOf additionalProperty"
 )
 _STEPS = frozenset({"recipeInstructions", "step", "itemListElement", "steps"})
 _LISTED = frozenset({"recipeIngredient", "ingredients", "supply", "tool"})
@@ -449,7 +451,7 @@ def _fields(obj: Mapping[str, Any], depth: int, *, skip: frozenset[str]) -> str:
     return ", ".join(parts)
 
 
-_BARE = frozenset({"address", "addressCountry", "value"})
+_BARE = frozenset({"address", "addressCountry", "containedIn", "containedInPlace", "value"})
 
 
 def _steps(value: Any, depth: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from aiohttp import web
 
@@ -55,14 +55,16 @@ async def _frames(request: web.Request, query: Query) -> AsyncGenerator[Frame, N
 
 async def _send(request: web.Request, run: Run, after: int) -> web.StreamResponse:
     response = await open_stream(request)
-    async with aclosing(run.read(after, every_s=HEARTBEAT_S)) as frames:
-        async for numbered in frames:
-            if numbered is None:
-                await response.write(COMMENT)
-            else:
-                number, frame = numbered
-                await response.write(event(frame, event_id=f"{run.id}.{number}"))
-    await response.write_eof()
+    # A client that left shows at the next write: no error, and the run knows that it lost a reader.
+    with suppress(ConnectionResetError):
+        async with aclosing(run.read(after, every_s=HEARTBEAT_S)) as frames:
+            async for numbered in frames:
+                if numbered is None:
+                    await response.write(COMMENT)
+                else:
+                    number, frame = numbered
+                    await response.write(event(frame, event_id=f"{run.id}.{number}"))
+        await response.write_eof()
     return response
 
 
