@@ -143,6 +143,7 @@ _FUNCTION_WORDS = {
     "id": "yang di dan apa bagaimana mana kapan siapa berapa ada dengan untuk dari ini itu",
     "vi": "là có bao nhiêu ở đâu khi nào ai gì như thế và của cho với không",
 }
+_FUNCTION_WORDS_OF = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
 _SPEAKS_FOR: dict[str, frozenset[str]] = {}
 for _language, _words in _FUNCTION_WORDS.items():
     for _word in _words.split():
@@ -164,6 +165,11 @@ def folded(text: str) -> str:
         return text
     plain = "".join(char for char in unicodedata.normalize("NFD", text) if not "\u0300" <= char <= "\u036f")
     return unicodedata.normalize("NFC", plain)
+
+
+def function_words(language: str) -> frozenset[str]:
+    """The small words of a language's questions, lower case; none for a language we have no list of."""
+    return _FUNCTION_WORDS_OF.get(language, frozenset())
 
 
 def prepare() -> None:

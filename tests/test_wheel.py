@@ -27,7 +27,10 @@ def test_wheel_alone_serves_what_the_checkout_does(tmp_path: Path) -> None:
     assert not (site / "tests").exists()
     # The folder of the wheel goes before the checkout, which is not on the path at all.
     environ = {k: v for k, v in os.environ.items() if not k.startswith(("ASKABLE_", "OPENAI_", "PYTHON"))}
-    script = "import core, sys; assert core.__file__.startswith(sys.argv[1]); from server.cli import cli; cli(sys.argv[2:])"
+    script = (
+        "import core, sys; assert core.__file__.startswith(sys.argv[1]);"
+        "from server.cli import cli; cli(sys.argv[2:])"
+    )
     asked = subprocess.run(
         [
             sys.executable,

@@ -27,7 +27,7 @@ from qdrant_edge import (
     TokenizerType,
 )
 
-from core.language import folded, normalized
+from core.language import folded, function_words, normalized
 from core.providers.base import LegSpec, SparseVector, Vector
 
 SPEC = LegSpec("bm25", "bm25-words-1")
@@ -115,7 +115,7 @@ class Bm25Embedder:
 
     async def query(self, text: str, language: str) -> Vector:
         stem_weight, plain_weight = (1.0, PLAIN_WEIGHT) if language else (UNSURE_STEM_WEIGHT, 1.0)
-        words = tokens(normalized(text).lower())
+        words = _asked_for(tokens(normalized(text).lower()), language)
         plain = _query_words(words, language)
         return _merged(
             (_stemmed(words, language, question=True), stem_weight),
@@ -141,6 +141,13 @@ def tokens(text: str) -> list[str]:
 def stems(text: str, language: str) -> frozenset[int]:
     """For comparing texts of one language: a key for every word but stop words, equal where the stems are."""
     return frozenset(_stemmed(tokens(normalized(text).lower()), language, question=True))
+
+
+def _asked_for(words: Sequence[str], language: str) -> Sequence[str]:
+    """A question's words without those that only make it a question ("how many", "show me"): no page is a
+    better answer for having them, though in a small collection they are rare. All of them if none is left."""
+    asked = function_words(language)
+    return [word for word in words if word not in asked] or words
 
 
 def _document(text: str, language: str) -> SparseVector:
