@@ -13,7 +13,7 @@ test: $(VENV)/.installed-test browser
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not slow and not qdrant_server" $(ARGS)
+	$(BIN)/pytest -n auto -m "not slow and not qdrant_server" $(ARGS)
 
 test-slow: $(VENV)/.installed-test browser
 	$(BIN)/pytest -m slow $(ARGS)

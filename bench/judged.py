@@ -85,7 +85,7 @@ async def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="askable-judged-") as folder:
         settings = Settings(data_dir=Path(folder), llm=LlmSettings())
-        async with connect(settings) as api:
+        async with connect(settings, create=True) as api:
             await load_samples(api)
             judged = await judge(api, read_judged(args.file))
     for one in judged:

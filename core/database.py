@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import event, exc
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -25,6 +26,7 @@ from core.errors import ConfigError, StoreError
 T = TypeVar("T")
 
 READERS = 4
+TIDY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 metadata = sa.MetaData()
 
@@ -75,6 +77,61 @@ stale = sa.Table(
     sa.Column("version", sa.Text, primary_key=True),
 )
 
+# `last_n` numbers turns and messages alike. The whiteboard is a part of its conversation: `board` as of
+# number `board_seen`, `board_next` the next entry's id. Ids are never used again, so that late work for a
+# deleted conversation finds nothing to write to.
+conversations = sa.Table(
+    "conversations",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("conversation_id", sa.Text, nullable=False),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("last_n", sa.Integer, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("used_at", sa.Float, nullable=False, index=True),
+    sa.Column("board", sa.JSON, nullable=False),
+    sa.Column("board_seen", sa.Integer, nullable=False),
+    sa.Column("board_next", sa.Integer, nullable=False),
+    sa.UniqueConstraint("owner", "conversation_id"),
+    sqlite_autoincrement=True,
+)
+
+turns = sa.Table(
+    "turns",
+    metadata,
+    sa.Column("conversation", sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("n", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("query_id", sa.Text, nullable=False),
+    sa.Column("asked", sa.Text, nullable=False),
+    sa.Column("searched", sa.Text, nullable=False),
+    sa.Column("shown", sa.JSON, nullable=False),
+    sa.Column("answer", sa.Text, nullable=False),
+    sa.Column("sites", sa.JSON, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+)
+
+# What agents said in a conversation (`POST /context`).
+messages = sa.Table(
+    "messages",
+    metadata,
+    sa.Column("conversation", sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("n", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("content", sa.Text, nullable=False),
+    sa.Column("sites", sa.JSON, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+)
+
+# Ids outlive their messages: an agent sends its whole history every time.
+seen_messages = sa.Table(
+    "seen_messages",
+    metadata,
+    sa.Column("conversation", sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("message_id", sa.Text, primary_key=True),
+)
+
 
 class Database:
     """Runs functions of a connection in transactions, off the event loop.
@@ -115,6 +172,19 @@ class Database:
             return False
         return True
 
+    async def tidy(self) -> None:
+        """After something was erased: leave nothing of it in SQLite's log beside the file. (In the file
+        itself what is deleted is overwritten; PostgreSQL's own VACUUM does both.)"""
+        if self._engine.dialect.name != "sqlite":
+            return
+        statement = "PRAGMA wal_checkpoint(TRUNCATE)"
+        async with self._writing:
+            for pause_s in TIDY_PAUSES_S:
+                busy = await self._run(lambda c: c.exec_driver_sql(statement).scalar(), commit=False)
+                if not busy:
+                    return
+                await asyncio.sleep(pause_s)  # a reader still looks at the log
+
     async def close(self) -> None:
         async with self._writing:
             await asyncio.to_thread(self._threads.shutdown)
@@ -132,6 +202,13 @@ class Database:
             return await asyncio.get_running_loop().run_in_executor(self._threads, in_thread)
         except exc.SQLAlchemyError as failed:
             raise StoreError(f"the database failed: {_reason(failed)}") from failed
+
+
+def insert_missing(connection: Connection, table: sa.Table, **values: object) -> bool:
+    """Insert the row unless its key is there already; whether it was inserted."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    new = insert(table).values(**values).on_conflict_do_nothing().returning(*table.primary_key.columns)
+    return connection.execute(new).first() is not None
 
 
 def make_engine(url: str | None, data_dir: Path) -> Engine:

@@ -9,6 +9,12 @@ from pathlib import Path
 from core.errors import StoreError
 
 
+class FolderInUse(StoreError):
+    """Another process has the data folder."""
+
+    code = "folder_in_use"
+
+
 class DataFolder:
     """Holds the folder from `take` to `release`; the system lets go of it however the process ends."""
 
@@ -19,7 +25,8 @@ class DataFolder:
     def take(self) -> None:
         """Raises StoreError naming the process that has it, or what keeps the folder from being used."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            # What people asked to remember lies in it: for this user's eyes only.
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as refused:
             raise StoreError(f"the data folder {self.path} cannot be used: {refused.strerror}") from None
@@ -28,7 +35,7 @@ class DataFolder:
         except OSError:
             holder = os.read(descriptor, 20).decode(errors="replace").strip() or "another process"
             os.close(descriptor)
-            raise StoreError(
+            raise FolderInUse(
                 f"the data folder {self.path} is in use by process {holder}: "
                 "stop it, or name another folder with --data-dir"
             ) from None

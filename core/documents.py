@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import Connection, Row
 
+from core.access import Access, Scope
 from core.database import Database, chunks, documents, sites, stale
 from core.ingestion.chunks import Chunk
 from core.retrieval import Found
@@ -74,14 +75,19 @@ class SiteCounts:
 
 
 class Documents:
-    """Reads and writes documents in the database; knows nothing of vectors."""
+    """Reads and writes documents in the database; knows nothing of vectors.
 
-    def __init__(self, database: Database) -> None:
+    Whatever reads for a caller takes the `Scope` of what that caller may see and filters by it in the query
+    itself: there is no reading past it. `new_site_access` is what a site is when it is first loaded.
+    """
+
+    def __init__(self, database: Database, *, new_site_access: Access = "public") -> None:
         self._database = database
+        self._new_site_access = new_site_access
         self._languages: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    async def sites(self) -> list[SiteCounts]:
-        """Every site with its counts, by name."""
+    async def sites(self, scope: Scope) -> list[SiteCounts]:
+        """The sites with their counts, by name."""
 
         def work(c: Connection) -> list[SiteCounts]:
             query = (
@@ -92,6 +98,7 @@ class Documents:
                     sa.func.coalesce(sa.func.sum(documents.c.chunks), 0),
                 )
                 .select_from(sites.outerjoin(documents, documents.c.site == sites.c.name))
+                .where(_within(scope, sites.c.name))
                 .group_by(sites.c.name, sites.c.access)
                 .order_by(sites.c.name)
             )
@@ -113,25 +120,37 @@ class Documents:
             self._languages[key] = found
         return self._languages[key]
 
-    async def hosts(self, limit: int) -> list[str]:
+    async def hosts(self, scope: Scope, limit: int) -> list[str]:
         """The hosts of the loaded documents' addresses, at most `limit` of them."""
-        query = sa.select(documents.c.host).where(documents.c.host != "").distinct()
+        query = (
+            sa.select(documents.c.host)
+            .where(documents.c.host != "", _within(scope, documents.c.site))
+            .distinct()
+        )
         return await self._database.read(
             lambda c: list(c.execute(query.order_by(documents.c.host).limit(limit)).scalars())
         )
 
-    async def site_names(self) -> list[str]:
-        return await self._database.read(
-            lambda c: list(c.execute(sa.select(sites.c.name).order_by(sites.c.name)).scalars())
-        )
+    async def site_names(self, scope: Scope) -> list[str]:
+        """The sites' names, sorted."""
+        query = sa.select(sites.c.name).where(_within(scope, sites.c.name)).order_by(sites.c.name)
+        return await self._database.read(lambda c: list(c.execute(query).scalars()))
+
+    async def set_access(self, site: str, access: Access) -> None:
+        """Say who may ask a site; one that is not there is made, empty."""
+        values = {"name": site, "access": access, "created_at": time.time()}
+        statement = insert(sites).values(**values)
+        statement = statement.on_conflict_do_update(index_elements=["name"], set_={"access": access})
+        await self._database.write(lambda c: c.execute(statement).close())
 
     async def documents(
-        self, site: str | None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
+        self, scope: Scope, site: str | None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
     ) -> list[Document]:
         """Live documents in (site, document_id) order behind `after`."""
 
         def work(c: Connection) -> list[Document]:
             query = sa.select(documents).order_by(documents.c.site, documents.c.document_id).limit(limit)
+            query = query.where(_within(scope, documents.c.site))
             query = query.where(sa.tuple_(documents.c.site, documents.c.document_id) > after)
             if site is not None:
                 query = query.where(documents.c.site == site)
@@ -139,36 +158,62 @@ class Documents:
 
         return await self._database.read(work)
 
-    async def document(self, site: str, document_id: str) -> Document | None:
+    async def document(self, scope: Scope, site: str, document_id: str) -> Document | None:
         def work(c: Connection) -> Document | None:
             found = c.execute(
-                sa.select(documents).where(documents.c.site == site, documents.c.document_id == document_id)
+                sa.select(documents).where(
+                    documents.c.site == site,
+                    documents.c.document_id == document_id,
+                    _within(scope, documents.c.site),
+                )
             ).one_or_none()
             return None if found is None else _document(found)
 
         return await self._database.read(work)
 
-    async def by_url(self, url: str, site: str | None) -> list[Document]:
+    async def by_url(self, scope: Scope, url: str, site: str | None) -> list[Document]:
         """Live documents with exactly this address."""
 
         def work(c: Connection) -> list[Document]:
-            query = sa.select(documents).where(documents.c.url == url)
+            query = sa.select(documents).where(documents.c.url == url, _within(scope, documents.c.site))
             if site is not None:
                 query = query.where(documents.c.site == site)
             return [_document(row) for row in c.execute(query)]
 
         return await self._database.read(work)
 
-    async def chunk_texts(self, key: Version) -> list[str]:
+    async def chunk_rows(self, key: Version) -> list[Chunk]:
         """A version's chunks in order."""
 
-        def work(c: Connection) -> list[str]:
-            query = sa.select(chunks.c.text).where(_of(chunks, key)).order_by(chunks.c.n)
-            return list(c.execute(query).scalars())
+        def work(c: Connection) -> list[Chunk]:
+            columns = (chunks.c.n, chunks.c.text, chunks.c.start, chunks.c.end)
+            return [
+                Chunk(*row)
+                for row in c.execute(sa.select(*columns).where(_of(chunks, key)).order_by(chunks.c.n))
+            ]
 
         return await self._database.read(work)
 
-    async def live(self, found: Sequence[Found]) -> list[Candidate]:
+    async def text(self, scope: Scope, key: Version) -> str:
+        """A version's whole text: its chunks without what they repeat of each other. Between chunks only
+        white space was left out, of which one space or empty line stands for all."""
+
+        def work(c: Connection) -> str:
+            query = sa.select(chunks.c.text, chunks.c.start, chunks.c.end).where(
+                _of(chunks, key), _within(scope, chunks.c.site)
+            )
+            parts: list[str] = []
+            done = 0
+            for text, start, end in c.execute(query.order_by(chunks.c.n)):
+                if start > done and parts:
+                    parts.append("\n\n" if start - done > 1 else " ")
+                parts.append(text[max(0, done - start) :])
+                done = max(done, end)
+            return "".join(parts)
+
+        return await self._database.read(work)
+
+    async def live(self, scope: Scope, found: Sequence[Found]) -> list[Candidate]:
         """The hits whose version is live, in the given order, with document and chunk text."""
         if not found:
             return []
@@ -188,7 +233,8 @@ class Documents:
                 .where(
                     sa.tuple_(chunks.c.site, chunks.c.document_id, chunks.c.version, chunks.c.n).in_(
                         list(keys)
-                    )
+                    ),
+                    _within(scope, chunks.c.site),
                 )
             )
             live = {}
@@ -237,7 +283,8 @@ class Documents:
         def work(c: Connection) -> list[Version]:
             replaced = []
             for new in incoming:
-                c.execute(insert(sites).values(name=new.site, created_at=now).on_conflict_do_nothing())
+                fresh = {"name": new.site, "access": self._new_site_access, "created_at": now}
+                c.execute(insert(sites).values(**fresh).on_conflict_do_nothing())
                 old = c.execute(
                     sa.select(documents.c.version).where(
                         documents.c.site == new.site, documents.c.document_id == new.document_id
@@ -271,15 +318,13 @@ class Documents:
         self._languages.clear()
         return replaced
 
-    async def retire(self, site: str, document_ids: Sequence[str] | None) -> list[Version]:
-        """Take documents (None: all of the site, and the site) out of sight; returns what is now stale."""
+    async def retire(self, site: str, document_ids: Sequence[str]) -> list[Version]:
+        """Take documents out of sight; returns what is now stale."""
 
         def work(c: Connection) -> list[Version]:
             query = sa.select(documents.c.site, documents.c.document_id, documents.c.version).where(
-                documents.c.site == site
+                documents.c.site == site, documents.c.document_id.in_(list(document_ids))
             )
-            if document_ids is not None:
-                query = query.where(documents.c.document_id.in_(list(document_ids)))
             gone = [Version(*row) for row in c.execute(query)]
             for key in gone:
                 _retire(c, key)
@@ -288,17 +333,43 @@ class Documents:
                         documents.c.site == key.site, documents.c.document_id == key.document_id
                     )
                 )
-            if document_ids is None:
-                c.execute(sa.delete(sites).where(sites.c.name == site))
             return gone
 
         gone = await self._database.write(work)
         self._languages.clear()
         return gone
 
-    async def stale(self) -> list[Version]:
-        """Versions whose points are to be deleted from the vector store."""
-        return await self._database.read(lambda c: [Version(*row) for row in c.execute(sa.select(stale))])
+    async def retire_site(self, site: str) -> int:
+        """Take a site with all its documents out of sight; returns how many those were. What an interrupted
+        load has left of it goes as well; its points are stale until `swept_site`."""
+
+        def work(c: Connection) -> int:
+            live = sa.select(documents.c.site, documents.c.document_id, documents.c.version).where(
+                documents.c.site == site
+            )
+            columns = ["site", "document_id", "version"]
+            c.execute(insert(stale).from_select(columns, live).on_conflict_do_nothing())
+            c.execute(sa.delete(chunks).where(chunks.c.site == site))
+            c.execute(sa.delete(sites).where(sites.c.name == site))
+            return c.execute(sa.delete(documents).where(documents.c.site == site)).rowcount
+
+        gone = await self._database.write(work)
+        self._languages.clear()
+        return gone
+
+    async def swept_site(self, site: str) -> None:
+        """The points of the site's stale versions are gone."""
+        await self._database.write(lambda c: c.execute(sa.delete(stale).where(stale.c.site == site)))
+
+    async def stale(self, site: str | None = None) -> list[Version]:
+        """Versions (of this site) whose points are to be deleted from the vector store."""
+        query = sa.select(stale) if site is None else sa.select(stale).where(stale.c.site == site)
+        return await self._database.read(lambda c: [Version(*row) for row in c.execute(query)])
+
+    async def chunk_count(self) -> int:
+        """Chunks of all live documents: as many points should be in the vector store."""
+        total = sa.select(sa.func.coalesce(sa.func.sum(documents.c.chunks), 0))
+        return int(await self._database.read(lambda c: c.execute(total).scalar_one()))
 
     async def swept(self, keys: Sequence[Version]) -> None:
         """The points of these stale versions are gone: forget them and their chunks."""
@@ -309,6 +380,16 @@ class Documents:
                 c.execute(sa.delete(stale).where(_of(stale, key)))
 
         await self._database.write(work)
+
+
+def _within(scope: Scope, site: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """That `site` is one the scope may see, as it stands in this transaction."""
+    allowed = sa.select(sites.c.name)
+    if not scope.private:
+        allowed = allowed.where(sites.c.access == "public")
+    if scope.sites is not None:
+        allowed = allowed.where(sites.c.name.in_(sorted(scope.sites)))
+    return site.in_(allowed)
 
 
 def _columns(key: Version) -> dict[str, str]:

@@ -6,6 +6,7 @@ AskError
   NotFound             ... a document or memory that is not there  404
   Forbidden            the caller may not do this                  403
   Unauthorized         a credential is needed                      401
+  TooMany              ... too often                               429
   ModelError           the language model failed                   502
     ModelTimeout       ... in time                                 504
     ModelRefused       ... the key or the model name is wrong      502
@@ -13,6 +14,8 @@ AskError
     BadModelReply      ... to keep to the schema                   502
   StoreError           the vector store or the database failed     503
     StoreMismatch      ... it was made with other legs or models   503
+    FolderInUse        ... another process has the data folder     503
+  MemoryFailed         a memory hook failed in a way of its own    502
   ConfigError          settings, prompt files: the operator's      500
   LoadError            a source that cannot be read as a whole     422
 """
@@ -58,6 +61,11 @@ class Unauthorized(AskError):
     status = 401
 
 
+class TooMany(AskError):
+    code = "too_many"
+    status = 429
+
+
 class ModelError(AskError):
     code = "model_failed"
     status = 502
@@ -92,6 +100,12 @@ class StoreError(AskError):
 class StoreMismatch(StoreError):
     code = "store_mismatch"
     retryable = False
+
+
+class MemoryFailed(AskError):
+    code = "memory_failed"
+    status = 502
+    retryable = True
 
 
 class ConfigError(AskError):

@@ -16,6 +16,8 @@ from typing import Any
 import orjson
 
 SECRET_BYTES = 32
+# The realm of ids that a visitor's cookie holds. Keys' and issuers' realms have a prefix, so none is this.
+COOKIE_REALM = "cookie"
 
 
 class Signer:

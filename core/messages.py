@@ -54,6 +54,25 @@ class Remember:
 
 
 @dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Facts that were forgotten; with a `confirm` token those that will be once the person agrees."""
+
+    type: ClassVar[str] = "forgotten"
+    items: tuple[dict[str, Any], ...]
+    message: str
+    confirm: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """What is kept about the person who asked for it."""
+
+    type: ClassVar[str] = "memories"
+    items: tuple[dict[str, Any], ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A stored item as shown. `schema_object` is the item's schema.org object as it was loaded."""
 
@@ -80,6 +99,112 @@ class UsedMemories:
 
     type: ClassVar[str] = "used_memories"
     items: tuple[dict[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSelection:
+    """How the question is answered: the tool, how sure the choice is (0..100), what it was given."""
+
+    type: ClassVar[str] = "tool_selection"
+    selected_tool: str
+    score: int
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Irrelevant:
+    """The question has nothing to do with what the site holds; `message` says why."""
+
+    type: ClassVar[str] = "site_is_irrelevant_to_query"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked back. `type` is `text` (free) or `choice` (one of `options`)."""
+
+    id: str
+    text: str
+    type: Literal["text", "choice"] = "text"
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskUser:
+    """Something is missing before the question can be answered; the answer ends with this."""
+
+    type: ClassVar[str] = "ask_user"
+    message: str
+    questions: tuple[Question, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemDetails:
+    """What was asked about one stored item; `details` is text or an object by what was asked for."""
+
+    type: ClassVar[str] = "item_details"
+    name: str
+    details: str | dict[str, Any]
+    score: int
+    explanation: str
+    url: str
+    site: str
+    schema_object: Any
+    document_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One side of a comparison."""
+
+    name: str
+    url: str
+    schema_object: Any
+    site: str = ""
+    document_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareItems:
+    """`comparison` is text, or an object by what the prompt's reply asks for."""
+
+    type: ClassVar[str] = "compare_items"
+    comparison: str | dict[str, Any]
+    item1: Compared
+    item2: Compared
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleResult:
+    """Several kinds of item put together: a menu, a day trip. `result` holds `recommendations`."""
+
+    type: ClassVar[str] = "ensemble_result"
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    type: ClassVar[str] = "summary"
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDelta:
+    """The next piece of a generated answer, while the model writes it."""
+
+    type: ClassVar[str] = "nlws_delta"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedAnswer:
+    """The whole generated answer, once. `items` are its sources in the order of their `[n]`:
+    `{n, url, name, description, site, schema_object, document_id}`; `considered` those not cited."""
+
+    type: ClassVar[str] = "nlws"
+    answer: str
+    items: tuple[dict[str, Any], ...] = ()
+    considered: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +241,19 @@ Message = (
     | AskingSites
     | Decontextualized
     | Remember
+    | Forgotten
+    | Memories
     | Results
     | UsedMemories
+    | ToolSelection
+    | Irrelevant
+    | AskUser
+    | ItemDetails
+    | CompareItems
+    | EnsembleResult
+    | Summary
+    | AnswerDelta
+    | GeneratedAnswer
     | NoResults
     | Failure
     | Complete

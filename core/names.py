@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 
 from core.errors import BadQuery
@@ -22,3 +24,9 @@ def check_document_id(document_id: str) -> str:
     if not DOCUMENT_ID.fullmatch(document_id):
         raise BadQuery("a document id is 1-200 of A-Z a-z 0-9 . _ ~ -", field="document_id")
     return document_id
+
+
+def document_id_of(site: str, url: str) -> str:
+    """A document's id within its site, the same for the same address at every load."""
+    digest = hashlib.sha256(f"{site}\n{url}".encode()).digest()[:15]
+    return base64.b32encode(digest).decode().lower()

@@ -92,6 +92,21 @@ def best_passage(text: str, question: str, language: str, max_chars: int = 320) 
     return passage if len(passage) <= max_chars else _window(passage, asked, language, max_chars)
 
 
+def best_of(texts: Sequence[str], question: str, language: str, max_chars: int = 320) -> str:
+    """Of the texts' best passages the one that has most of the question, the first of equal ones: so prose
+    that stands first is preferred to a list of properties that says no more."""
+    passages = [best_passage(text, question, language, max_chars) for text in texts if text.strip()]
+    asked = stems(question, language)
+    plain = folded(question)
+    kind = _NUMBER if _HOW_MANY.search(plain) else _TIME if _WHEN.search(plain) else None
+
+    def has(passage: str) -> int:
+        answers = kind is not None and kind.search(folded(passage)) is not None
+        return len(asked & stems(passage, language)) + answers
+
+    return max(passages, key=has, default="")
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, white space folded and Markdown's marks of headings and lists removed;
     headings, list items and table rows stand alone."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Mode = Literal["list", "summarize", "generate"]
-Dialect = Literal["legacy", "legacy-2026", "structured"]
 
 MAX_QUERY_CHARS = 8000
 
@@ -26,10 +26,11 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An item that an earlier answer showed (`last_ans`)."""
+    """An item that an earlier answer showed (`last_ans`); `question` is what that answer was to, if known."""
 
     title: str
     url: str
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Query:
     sites: tuple[str, ...] = ()
     all_sites: bool = False
     prev: tuple[str, ...] = ()
+    history_given: bool = False  # the client sent `prev`, be it an empty one: then no stored turn is used
+    searched: tuple[str, ...] = ()  # what each of `prev` was searched as, where that is known
     last_answers: tuple[Shown, ...] = ()
     decontextualized_query: str | None = None
     context_url: str = ""
@@ -53,10 +56,14 @@ class Query:
     min_score: int | None = None  # None: the client named none, the setting holds
     start_num: int = 0
     item_type: str | None = None
+    tool: str | None = None  # the tool the client insists on
+    tags: tuple[Mapping[str, tuple[str, ...]], ...] = ()  # any object; all its names; any value
     provisional: bool = False
     remember: bool = True
+    debug: bool = False  # only ever True for an operator
     language: str = ""
     identity: Identity | None = None
+    whiteboard: tuple[str, ...] = ()  # what the conversation's whiteboard says, filled in by the pipeline
     facts: tuple[str, ...] = field(default=())  # recalled long-term facts, filled in by the pipeline
 
     def with_(self, **changes: Any) -> Query:

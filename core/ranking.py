@@ -16,19 +16,23 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from core.documents import Candidate
-from core.errors import BadModelReply, ConfigError, ModelBusy, ModelError, ModelRefused, ModelTimeout
+from core.errors import BadModelReply, ConfigError, ModelError
 from core.ingestion.text import trimmed
 from core.jsonstream import ObjectReader
 from core.prompting.ask import Prompter, call_of
 from core.prompting.fill import fill_batch
 from core.prompting.library import Prompt
+from core.prompting.variables import Value
 from core.providers.base import Usage
 from core.query import Query
 
 log = logging.getLogger(__name__)
 
 TAG = "tag"
+# Of one batch's reply: a hundred times what ten scores with descriptions take.
+MAX_REPLY_CHARS = 256_000
 RANKING = "RankingPrompt"
+RANKING_FOR_GENERATE = "RankingPromptForGenerate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +69,20 @@ class Ranker:
         self._prompter = prompter
         self._batch_size = batch_size
 
+    def using(self, prompter: Prompter) -> Ranker:
+        """This ranker with the prompter of one question."""
+        return Ranker(prompter, batch_size=self._batch_size)
+
     def batches(self, query: Query, candidates: Sequence[Candidate]) -> list[Batch]:
         """The candidates in batches, in the order of retrieval. Raises ConfigError if there is no prompt."""
+        ref = RANKING_FOR_GENERATE if query.mode == "generate" else RANKING
         groups: dict[tuple[str, int], tuple[str, Prompt, list[Candidate]]] = {}
         for candidate in candidates:
             site = candidate.document.site
             item_type = candidate.document.types[0] if candidate.document.types else ""
-            prompt = self._prompter.find(RANKING, query, site=site, item_type=item_type)
+            prompt = self._prompter.find(ref, query, site=site, item_type=item_type)
             if prompt is None or prompt.reply is None:
-                raise ConfigError(f"there is no `{RANKING}` with a returnStruc for site `{site}`")
+                raise ConfigError(f"there is no `{ref}` with a returnStruc for site `{site}`")
             _, _, members = groups.setdefault((site, id(prompt)), (item_type, prompt, []))
             members.append(candidate)
         size = self._batch_size
@@ -96,7 +105,13 @@ class Ranker:
             for batch in self.batches(query, candidates)
         ]
         whole = asyncio.gather(*tasks)
-        whole.add_done_callback(lambda _: arrived.put_nowait(None))
+
+        def ended(done: asyncio.Future[list[None]]) -> None:
+            if not done.cancelled():
+                done.exception()  # looked at here: whoever reads may have left
+            arrived.put_nowait(None)
+
+        whole.add_done_callback(ended)
         try:
             while (scored := await arrived.get()) is not None:
                 yield scored
@@ -112,19 +127,32 @@ class Ranker:
         waiting = {secrets.token_hex(3): candidate for candidate in batch.candidates}
         failure: ModelError | None = None
         for attempt in (1, 2):
+            before = len(waiting)
             try:
                 async for scored in self._ask(query, batch, waiting, usage):
                     arrived.put_nowait(scored)
                 failure = None
-            except (ModelRefused, ModelTimeout, ModelBusy) as failed:
-                # The client has spent its retries and its time: another try would only be later.
-                failure = failed
-                break
             except ModelError as failed:
                 failure = failed
+                # Where no reply came the client has spent its retries: another round would only be later.
+                if not isinstance(failed, BadModelReply) and len(waiting) == before:
+                    break
+            except Exception:
+                # Whatever one reply does to us, the items of this batch are placed and the others go on.
+                log.exception("ranking.failed", extra={"query_id": query.query_id})
+                failure = ModelError("the server failed on a reply of the model")
+                break
             if not waiting:
                 return
-            log.info("ranking.incomplete", extra={"attempt": attempt, "missing": len(waiting)})
+            log.info(
+                "ranking.incomplete",
+                extra={
+                    "query_id": query.query_id,
+                    "attempt": attempt,
+                    "missing": len(waiting),
+                    "reason": failure.message if failure else "",
+                },
+            )
         for candidate in waiting.values():
             arrived.put_nowait(Scored(candidate, None))
         missing = failure or BadModelReply(f"the model left {len(waiting)} items without a score")
@@ -136,9 +164,11 @@ class Ranker:
         """Scores of `waiting`, which are taken out of it as they come."""
         reply = batch.prompt.reply
         if reply is None:
-            raise ConfigError(f"`{RANKING}` has no returnStruc")
-        items = [(tag, _as_prompted(candidate)) for tag, candidate in waiting.items()]
-        values = self._prompter.values(query, site=batch.site, item_type=batch.item_type)
+            raise ConfigError(f"`{batch.prompt.ref}` has no returnStruc")
+        items = [(tag, as_prompted(candidate)) for tag, candidate in waiting.items()]
+        values = await self._prompter.values_for(
+            batch.prompt, query, site=batch.site, item_type=batch.item_type
+        )
         call = call_of(
             batch.prompt,
             fill_batch(batch.prompt, values, items),
@@ -147,8 +177,12 @@ class Ranker:
             schema=reply.batch_schema(TAG),
         )
         reader = ObjectReader(TAG)
+        room = MAX_REPLY_CHARS
         async with aclosing(self._prompter.model.stream(call, usage)) as pieces:
             async for piece in pieces:
+                room -= len(piece)
+                if room < 0:
+                    raise BadModelReply(f"the model's reply is longer than {MAX_REPLY_CHARS} characters")
                 for found in reader.feed(piece):
                     if scored := _scored(found, waiting, batch.prompt):
                         yield scored
@@ -172,9 +206,9 @@ def _scored(found: dict[str, object], waiting: dict[str, Candidate], prompt: Pro
     return Scored(waiting.pop(tag), int(values["score"]), str(values.get("description") or ""))
 
 
-def _as_prompted(candidate: Candidate) -> object:
+def as_prompted(candidate: Candidate) -> Value:
     """What the model sees of an item: its trimmed object, and the passage that was found in a long page."""
-    seen = trimmed(candidate.document.schema_object)
+    seen: Value = trimmed(candidate.document.schema_object)
     if candidate.document.chunks > 1 and isinstance(seen, dict):
         return {**seen, "passage": candidate.text}
     return seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
@@ -20,9 +20,10 @@ log = logging.getLogger(__name__)
 
 SearchMode = Literal["hybrid", "dense", "sparse"]
 
+MORE_ROUNDS = 2  # of searching where a few long documents filled the depth
 DEPTH = 200  # passages taken from each leg
 FIELDS = ("site", "document_id", "version", "n", "lang")
-KEYWORD_FIELDS = ("site", "document_id", "version")
+KEYWORD_FIELDS = ("site", "document_id", "version", "types")
 ACROSS_LANGUAGES = 0.25  # of a sparse leg's weight that is left when only names can be the same word
 QUESTION_LANGUAGES = 4  # whose stems are tried for a question that is too short to tell its own
 UNSURE_STEMS = 0.6  # of their weight: a word in the text's own language would else count twice
@@ -85,25 +86,40 @@ class Retriever:
         self,
         parts: Sequence[Part],
         *,
-        sites: Sequence[str] | None,
+        sites: Sequence[str],
         limit: int,
         where: Where | None = None,
         languages: Sequence[str] = (),
         by_document: bool = True,
         mode: SearchMode = "hybrid",
+        on_failure: Callable[[AskError], None] = lambda _: None,
     ) -> list[Found]:
-        """The best passages, one a document's version if `by_document`. `sites` None searches all;
+        """The best passages of these sites (of none: nothing), one a document's version if `by_document`;
         `languages` are those of the documents, where known, the most frequent first. A leg that fails is left
-        out; StoreError if all do."""
+        out and `on_failure` is told; StoreError if all do."""
         legs = self._chosen(mode)
         parts = [part for part in parts if part.text.strip() and part.weight > 0]
-        if not parts or limit < 1:
+        if not parts or not sites or limit < 1:
             return []
         spoken = language.detect(parts[0].text)
-        queries = await self._queries(legs, parts, languages, max(DEPTH, 4 * limit))
-        hits = await self._hits(queries, _selected(sites, where))
-        fusion = _Fusion(legs, hits, spoken)
-        return fusion.documents(limit) if by_document else fusion.passages(limit)
+        queries = await self._queries(legs, parts, languages, max(DEPTH, 4 * limit), on_failure)
+        selected = _selected(sites, where)
+        hits = await self._hits(queries, selected, on_failure)
+        if not by_document:
+            return _Fusion(legs, hits, spoken).passages(limit)
+        for _ in range(MORE_ROUNDS):
+            seen = {str(hit.payload["document_id"]) for found in hits.values() for hit in found}
+            full = any(len(hits.get(query.leg, ())) >= query.limit for query in queries)
+            if len(seen) >= limit or not full:
+                break
+            # One long document fills a leg's depth: look again for what stands behind it.
+            others = Where(selected.must, {**selected.not_, "document_id": sorted(seen)})
+            more = await self._hits(queries, others, on_failure)
+            if not any(more.values()):
+                break
+            hits = {leg: [*hits.get(leg, ()), *more.get(leg, ())] for leg in {*hits, *more}}
+            queries = [LegQuery(q.leg, q.vector, q.limit + len(hits.get(q.leg, ()))) for q in queries]
+        return _Fusion(legs, hits, spoken).documents(limit)
 
     def _chosen(self, mode: SearchMode) -> dict[str, Leg]:
         chosen = {
@@ -116,7 +132,12 @@ class Retriever:
         return chosen
 
     async def _queries(
-        self, legs: Mapping[str, Leg], parts: Sequence[Part], languages: Sequence[str], depth: int
+        self,
+        legs: Mapping[str, Leg],
+        parts: Sequence[Part],
+        languages: Sequence[str],
+        depth: int,
+        on_failure: Callable[[AskError], None],
     ) -> list[LegQuery]:
         made = await asyncio.gather(
             *(_query_vector(leg.embedder, parts, languages) for leg in legs.values()), return_exceptions=True
@@ -127,6 +148,7 @@ class Retriever:
             if isinstance(vector, AskError):
                 log.warning("leg_failed", extra={"leg": name, "error": vector.message})
                 failed.append(vector)
+                on_failure(StoreError(f"a part of the search (`{name}`) is not working: {vector.message}"))
             elif isinstance(vector, BaseException):
                 raise vector  # ours to mend, not the leg's
             else:
@@ -135,16 +157,20 @@ class Retriever:
             raise StoreError("no leg could be searched") from failed[0]
         return queries
 
-    async def _hits(self, queries: Sequence[LegQuery], where: Where) -> dict[str, list[Hit]]:
+    async def _hits(
+        self, queries: Sequence[LegQuery], where: Where, on_failure: Callable[[AskError], None]
+    ) -> dict[str, list[Hit]]:
         try:
             found = await self._store.search(self._collection, queries, where, FIELDS)
         except StoreError:
             if len(queries) == 1:
                 raise
-            return await self._hits_one_by_one(queries, where)
+            return await self._hits_one_by_one(queries, where, on_failure)
         return {query.leg: hits for query, hits in zip(queries, found, strict=True)}
 
-    async def _hits_one_by_one(self, queries: Sequence[LegQuery], where: Where) -> dict[str, list[Hit]]:
+    async def _hits_one_by_one(
+        self, queries: Sequence[LegQuery], where: Where, on_failure: Callable[[AskError], None]
+    ) -> dict[str, list[Hit]]:
         """When all legs at once failed: it may be one that the store lacks."""
         hits: dict[str, list[Hit]] = {}
         for query in queries:
@@ -152,6 +178,7 @@ class Retriever:
                 (hits[query.leg],) = await self._store.search(self._collection, [query], where, FIELDS)
             except StoreError as exc:
                 log.warning("leg_failed", extra={"leg": query.leg, "error": exc.message})
+                on_failure(exc)
                 failed = exc
         if not hits:
             raise failed
@@ -205,10 +232,8 @@ def _sparse_sum(vectors: Iterable[tuple[float, SparseVector]]) -> SparseVector:
     return SparseVector(list(total), list(total.values()))
 
 
-def _selected(sites: Sequence[str] | None, where: Where | None) -> Where:
+def _selected(sites: Sequence[str], where: Where | None) -> Where:
     where = where or Where()
-    if sites is None:
-        return where
     allowed = list(sites)
     asked = where.must.get("site")
     if asked is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from core.messages import Item
@@ -47,6 +48,11 @@ class Selection:
         if self._start:
             return False
         return self._ranked.index(ranked) < self._size
+
+    def narrow(self, keys: Collection[tuple[str, str]]) -> None:
+        """Keep only these (site, document_id), if any of them is good enough; else all stay."""
+        kept = [r for r in self._ranked if (r.item.site, r.item.document_id) in keys]
+        self._ranked = kept or self._ranked
 
     def final(self) -> list[Item]:
         """The asked page, best first."""

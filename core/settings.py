@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from types import UnionType
+from typing import Annotated, Any, Literal, Self, get_args
+from urllib.parse import urlsplit
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from core.errors import ConfigError
+from core.errors import BadQuery, ConfigError
+from core.messages import Message
+from core.names import check_site_name
 
 PREFIX = "ASKABLE_"
 CONFIG_NAME = "askable.toml"
@@ -28,10 +41,27 @@ COMMON_VARIABLES: Mapping[str, tuple[str, str]] = {
 }
 
 
+MIN_KEY_CHARS = 8
+# As long as the digest (RFC 7518, 3.2).
+MIN_HMAC_CHARS: Mapping[str, int] = {"HS256": 32, "HS384": 48, "HS512": 64}
+Algorithm = Literal["HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "ES256", "ES384", "ES512"]
+_PUBLIC: tuple[Algorithm, ...] = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
+ALGORITHMS: Mapping[str, tuple[Algorithm, ...]] = {
+    "secret": ("HS256", "HS384", "HS512"),
+    "public": _PUBLIC,
+    "jwks": _PUBLIC,
+}
+
+
 class Strict(BaseModel):
     """Base of every settings table: unknown keys are refused, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+# Names of events that are no message's.
+EVENTS = frozenset({"start", "result", "promise", "message"})
 
 
 class ServerSettings(Strict):
@@ -40,7 +70,16 @@ class ServerSettings(Strict):
     allowed_hosts: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     max_body_mb: Annotated[float, Field(gt=0, le=10_000)] = 100
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[HeaderName, str] = Field(default_factory=dict)
+
+    @field_validator("headers")
+    @classmethod
+    def _no_message_of_ours(cls, headers: dict[str, str]) -> dict[str, str]:
+        """A header is sent under its name: one that a message has would be taken for that message."""
+        ours = {message.type for message in get_args(Message)} | EVENTS
+        if taken := sorted(ours & headers.keys()):
+            raise ValueError(f"`{taken[0]}` is the name of a message")
+        return headers
 
 
 class LlmSettings(Strict):
@@ -51,6 +90,13 @@ class LlmSettings(Strict):
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 8
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 64
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_web_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"https?://[^\s/?#]+", value):
+            raise ValueError("must be a web address, e.g. http://127.0.0.1:11434/v1")
+        return value
 
     @property
     def configured(self) -> bool:
@@ -101,10 +147,41 @@ class DatabaseSettings(Strict):
     url: str | None = None
 
 
+class ConversationSettings(Strict):
+    message_limit: Annotated[int, Field(ge=1, le=1000)] = 20
+    message_expiration: str = "24h"
+
+    @field_validator("message_expiration")
+    @classmethod
+    def _is_duration(cls, value: str) -> str:
+        seconds_of(value)
+        return value
+
+
+class WhiteboardSettings(Strict):
+    enabled: bool = True
+    max_messages: Annotated[int, Field(ge=1, le=30)] = 10
+
+
+class WebhookSettings(Strict):
+    """Where `memory.hook = "webhook"` sends facts, and the secret that signs them."""
+
+    url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    secret: SecretStr | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=60)] = 5
+    retries: Annotated[int, Field(ge=0, le=10)] = 3
+
+
+MemoryScope = Literal["user", "application", "agent", "thread"]
+
+
 class MemorySettings(Strict):
-    mode: Literal["off", "explicit"] = "explicit"
+    mode: Literal["off", "explicit", "automatic"] = "explicit"
     expiration: str = "365d"
     hook: str = "default"
+    store_scope: Literal["user", "application", "thread"] = "user"
+    search_scopes: tuple[MemoryScope, ...] = ("user", "application", "thread")
+    webhook: WebhookSettings = WebhookSettings()
 
     @field_validator("expiration")
     @classmethod
@@ -118,8 +195,138 @@ class IngestionSettings(Strict):
     overlapping_tokens: Annotated[int, Field(ge=0, le=1000)] | None = None
 
 
+Role = Literal["read", "write", "act-as", "admin"]
+
+
+class ApiKeySettings(Strict):
+    """One program's key: `key` is a secret, or several that are good at once while it is changed."""
+
+    key: SecretStr | Annotated[tuple[SecretStr, ...], Field(min_length=1)]
+    roles: Annotated[frozenset[Role], Field(min_length=1)]
+    sites: frozenset[str] | None = None
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] | None = None
+
+    @property
+    def secrets(self) -> tuple[SecretStr, ...]:
+        return self.key if isinstance(self.key, tuple) else (self.key,)
+
+    @property
+    def label(self) -> str:
+        """The name; without one, a digest of the key stands for it, so that two keys' users never meet."""
+        if self.name is not None:
+            return self.name
+        first = self.secrets[0].get_secret_value()
+        return f"unnamed:{hashlib.sha256(first.encode()).hexdigest()[:16]}"
+
+    @field_validator("key")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | tuple[SecretStr, ...]) -> SecretStr | tuple[SecretStr, ...]:
+        for secret in value if isinstance(value, tuple) else (value,):
+            text = secret.get_secret_value()
+            if len(text) < MIN_KEY_CHARS or not text.isascii() or not text.isprintable() or " " in text:
+                raise ValueError(f"a key has at least {MIN_KEY_CHARS} printable ASCII characters, no spaces")
+        return value
+
+    @field_validator("sites")
+    @classmethod
+    def _are_names(cls, value: frozenset[str] | None) -> frozenset[str] | None:
+        return _site_names(value)
+
+    @model_validator(mode="after")
+    def _admin_is_for_all(self) -> Self:
+        if "admin" in self.roles and self.sites is not None:
+            raise ValueError("an admin key is for all sites: leave `sites` out, or give lesser roles")
+        return self
+
+
+class JwtSettings(Strict):
+    """Tokens of people (RFC 7519), signed by `issuer` for `audience`."""
+
+    issuer: Annotated[str, Field(min_length=1, max_length=1000)]
+    audience: Annotated[tuple[str, ...], Field(min_length=1)]
+    key: SecretStr | None = None
+    jwks_url: str | None = None
+    algorithms: tuple[Algorithm, ...] = ()
+    leeway_s: Annotated[float, Field(ge=0, le=300)] = 30
+    roles: frozenset[Role] = frozenset({"read"})
+    roles_claim: Annotated[str, Field(min_length=1)] | None = None
+    sites: frozenset[str] | None = None
+    sites_claim: Annotated[str, Field(min_length=1)] | None = None
+    resource: str | None = None
+
+    @field_validator("audience", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("sites")
+    @classmethod
+    def _are_names(cls, value: frozenset[str] | None) -> frozenset[str] | None:
+        return _site_names(value)
+
+    @field_validator("jwks_url", "resource")
+    @classmethod
+    def _is_safe(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        local = parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and local)):
+            raise ValueError("must be an https:// address (http:// on this machine alone)")
+        return value
+
+    @model_validator(mode="after")
+    def _one_kind_of_key(self) -> Self:
+        if (self.key is None) == (self.jwks_url is None):
+            raise ValueError("give either `key` (a secret, or a public key as PEM) or `jwks_url`")
+        allowed = ALGORITHMS[self.key_kind]
+        wrong = [algorithm for algorithm in self.algorithms if algorithm not in allowed]
+        if wrong:
+            # A public key taken for an HMAC secret would let anybody sign.
+            raise ValueError(f"{wrong[0]} does not go with this key: {', '.join(allowed)}")
+        if "PRIVATE KEY" in self._text:
+            raise ValueError("give the public key: the private one is the issuer's")
+        short = [name for name in self.accepted if len(self._text) < MIN_HMAC_CHARS.get(name, 0)]
+        if short or not self.accepted:
+            needed = MIN_HMAC_CHARS[(*short, "HS256")[0]]
+            raise ValueError(f"the secret of {(*short, 'HS256')[0]} has at least {needed} characters")
+        return self
+
+    @property
+    def key_kind(self) -> Literal["secret", "public", "jwks"]:
+        if self.jwks_url is not None:
+            return "jwks"
+        return "public" if self._text.lstrip().startswith("-----BEGIN") else "secret"
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The algorithms a token may be signed with."""
+        if self.algorithms:
+            return self.algorithms
+        length = len(self._text)
+        return tuple(name for name in ALGORITHMS[self.key_kind] if length >= MIN_HMAC_CHARS.get(name, 0))
+
+    @property
+    def _text(self) -> str:
+        return self.key.get_secret_value() if self.key is not None else ""
+
+
 class AuthSettings(Strict):
     secret: SecretStr | None = None
+    api_keys: tuple[ApiKeySettings, ...] = ()
+    anonymous: Literal["ask", "none"] = "ask"
+    jwt: JwtSettings | None = None
+
+    @field_validator("api_keys")
+    @classmethod
+    def _once_each(cls, value: tuple[ApiKeySettings, ...]) -> tuple[ApiKeySettings, ...]:
+        names = [key.name for key in value if key.name is not None]
+        if len(set(names)) != len(names):
+            raise ValueError("two keys have one name; a key that is being changed is `key = [new, old]`")
+        secrets = [secret.get_secret_value() for key in value for secret in key.secrets]
+        if len(set(secrets)) != len(secrets):
+            raise ValueError("a key is given twice")
+        return value
 
 
 class Settings(Strict):
@@ -132,7 +339,9 @@ class Settings(Strict):
     ranking: RankingSettings = RankingSettings()
     qdrant: QdrantSettings = QdrantSettings()
     database: DatabaseSettings = DatabaseSettings()
+    conversation: ConversationSettings = ConversationSettings()
     memory: MemorySettings = MemorySettings()
+    whiteboard: WhiteboardSettings = WhiteboardSettings()
     ingestion: IngestionSettings = IngestionSettings()
     auth: AuthSettings = AuthSettings()
     site_types: Path | None = None
@@ -140,6 +349,15 @@ class Settings(Strict):
 
 
 PATH_KEYS = ("data_dir", "site_types", "prompts_dir")
+
+
+def _site_names(names: frozenset[str] | None) -> frozenset[str] | None:
+    for name in names or ():
+        try:
+            check_site_name(name)
+        except BadQuery as wrong:
+            raise ValueError(wrong.message) from None
+    return names
 
 
 def seconds_of(duration: str) -> float:
@@ -265,7 +483,7 @@ def _field_at(path: tuple[str, ...]) -> Any:
         table = getattr(model, "model_fields", {}).get(key)
         if table is None:
             return None
-        model = table.annotation
+        model = _table_in(table.annotation) or table.annotation
         if model is dict or getattr(model, "__origin__", None) is dict:
             return str
     last = getattr(model, "model_fields", {}).get(path[-1])
@@ -281,9 +499,8 @@ def _typed(path: tuple[str, ...], value: str, where: str) -> Any:
     """Lists and tables are written as JSON in a variable; everything else is text that pydantic reads."""
     annotation = _field_at(path)
     kinds = (annotation, *get_args(annotation))
-    if any(getattr(kind, "__origin__", kind) in (tuple, dict, list) for kind in kinds) or (
-        isinstance(annotation, type) and issubclass(annotation, BaseModel)
-    ):
+    lists = (tuple, dict, list, frozenset)
+    if _table_in(annotation) or any(getattr(kind, "__origin__", kind) in lists for kind in kinds):
         try:
             return orjson.loads(value)
         except orjson.JSONDecodeError as broken:
@@ -299,14 +516,25 @@ def _anchor_paths(merged: dict[str, Any], folder: Path) -> None:
 
 def known_keys() -> list[str]:
     """Every setting as a dotted path, in the order of the model."""
-    keys: list[str] = []
-    for name, field in Settings.model_fields.items():
-        table = field.annotation
-        if isinstance(table, type) and issubclass(table, BaseModel):
-            keys += [f"{name}.{key}" for key in table.model_fields]
+    return list(_keys_of(Settings, ""))
+
+
+def _keys_of(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        table = _table_in(field.annotation)
+        if table is None:
+            yield prefix + name
         else:
-            keys.append(name)
-    return keys
+            yield from _keys_of(table, f"{prefix}{name}.")
+
+
+def _table_in(annotation: Any) -> type[BaseModel] | None:
+    """The settings table that an annotation stands for (`Table`, or `Table | None`), if it does."""
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+    return None
 
 
 def _guess(dotted: str) -> str:

@@ -5,56 +5,106 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 
 from aiohttp import web
 
-from core import resources
+from core.conversation import Conversations
 from core.database import Database
 from core.datadir import DataFolder
 from core.documents import Documents
-from core.errors import ConfigError
+from core.errors import StoreError
+from core.feedback import Feedback
 from core.identity import Signer, load_secret
 from core.ingestion.load import COLLECTION, Loader
-from core.memory import COLLECTION as MEMORIES
-from core.memory import KEYWORDS, Memory, StoreMemory, load_hook
 from core.pipeline import Pipeline, PipelineSettings
 from core.prompting.ask import Prompter
 from core.prompting.library import PromptLibrary
-from core.providers.base import ChatModel, Embedder, VectorStore
+from core.prompting.own import installed_steps
+from core.prompting.watch import PromptFiles, places
+from core.providers.base import Embedder, VectorStore
+from core.providers.chat import chat_model
 from core.providers.edge import EdgeStore
 from core.providers.legs import leg_kind
+from core.providers.once import EmbedOnce
 from core.ranking import Ranker
 from core.retrieval import Leg, Retriever
-from core.settings import LlmSettings, Settings, seconds_of
-from server import keys
+from core.settings import Settings, seconds_of
+from core.suggest import Suggester
+from core.tools import all_tools
+from core.whiteboard import Whiteboards
+from server import keys, remembering
+from server.auth import Caller, identify
+from server.credentials import Keyring, Tokens
+from server.mcp.endpoint import ENDPOINT, McpEndpoint
 from server.middleware import errors, guard
-from server.routes import ask, documents, health, memory, page, search, sites
+from server.routes import (
+    ask,
+    context,
+    conversations,
+    documents,
+    feedback,
+    health,
+    mcp,
+    mem0,
+    memory,
+    page,
+    search,
+    sites,
+    suggest,
+    wellknown,
+    who,
+)
 from server.runs import Runs
 
 log = logging.getLogger(__name__)
 
 # The request line holds a GET question with its history (contract 3).
 MAX_LINE = 32 * 1024
-ROUTES = (ask, documents, health, memory, page, search, sites)
+ROUTES = (
+    ask,
+    context,
+    conversations,
+    documents,
+    feedback,
+    health,
+    mcp,
+    mem0,
+    memory,
+    page,
+    search,
+    sites,
+    suggest,
+    wellknown,
+    who,
+)
 
 
-def create_app(settings: Settings, *, admin_token: str | None = None) -> web.Application:
+def create_app(
+    settings: Settings, *, admin_token: str | None = None, clock: Callable[[], float] = time.time
+) -> web.Application:
     """The application; its services start with it and stop with it.
 
     Starting raises ConfigError, StoreError (the data folder is in use) or StoreMismatch.
     """
     app = web.Application(
-        middlewares=[guard, errors],
+        middlewares=[guard, errors, identify],
         client_max_size=int(settings.server.max_body_mb * 1024 * 1024),
         handler_args={"max_line_size": MAX_LINE, "max_field_size": MAX_LINE},
     )
     app[keys.SETTINGS] = settings
     app[keys.STATE] = keys.State()
+    app[keys.CLOCK] = clock
     app[keys.ADMIN_TOKEN] = admin_token or secrets.token_urlsafe(32)
+    app[keys.KEYRING] = Keyring(settings.auth.api_keys)
+    if settings.auth.jwt is not None:
+        app[keys.TOKENS] = Tokens(settings.auth.jwt)
     app[keys.RUNS] = Runs()
     app.cleanup_ctx.append(_services)
+    # While the connections are still open: every reader gets an end of its answer.
+    app.on_shutdown.append(_stop_runs)
     for module in ROUTES:
         app.add_routes(module.routes)
     return app
@@ -66,21 +116,31 @@ async def _services(app: web.Application) -> AsyncIterator[None]:
         folder = DataFolder(settings.data_dir)
         folder.take()
         stack.callback(folder.release)
-        library = await asyncio.to_thread(_library, settings)
-        app[keys.LIBRARY] = library
-        app[keys.STATE].problems += [str(problem) for problem in library.problems]
-        app[keys.SIGNER] = signer = Signer(load_secret(_revealed(settings.auth.secret), settings.data_dir))
+        own_steps = installed_steps()
+        all_tools()  # one that cannot be loaded is told now and not to the first who asks
+        base, folders = places(settings.site_types, settings.prompts_dir)
+        own_variables = {step.sets for step in own_steps}
+        app[keys.LIBRARY] = prompts = await asyncio.to_thread(
+            PromptFiles, base, folders, own_variables=own_variables
+        )
+        watching = asyncio.create_task(prompts.watch())
+        stack.push_async_callback(_stopped, watching)
+        app[keys.SIGNER] = signer = Signer(
+            load_secret(_revealed(settings.auth.secret), settings.data_dir), clock=app[keys.CLOCK]
+        )
 
         app[keys.DATABASE] = database = await Database.open(settings.database.url, settings.data_dir)
         stack.push_async_callback(database.close)
-        app[keys.DOCUMENTS] = docs = Documents(database)
+        app[keys.DOCUMENTS] = docs = Documents(
+            database, new_site_access="private" if settings.auth.api_keys else "public"
+        )
 
         app[keys.STORE] = store = await _store(settings)
         stack.push_async_callback(store.close)
         legs = []
         for leg in settings.retrieval.legs:
             kind = leg_kind(leg.name)
-            embedder = await kind.open()
+            embedder = EmbedOnce(await kind.open())
             stack.push_async_callback(embedder.close)
             legs.append(Leg(embedder, kind.weight if leg.weight is None else leg.weight))
         app[keys.RETRIEVER] = retriever = Retriever(store, legs, COLLECTION)
@@ -89,18 +149,25 @@ async def _services(app: web.Application) -> AsyncIterator[None]:
         app[keys.LOADER] = loader = _loader(settings, docs, store, retriever, [leg.embedder for leg in legs])
         if swept := await loader.sweep():
             log.info("load.swept", extra={"versions": swept})
+        if missing := await loader.missing():
+            log.warning("index.refilling", extra={"missing": missing})
+            stack.push_async_callback(_stopped, asyncio.create_task(_refill(app, loader)))
 
-        remembering = await _memory(settings, store, retriever, legs, signer)
-        if remembering is not None:
-            app[keys.MEMORY] = remembering
-        model = _model(settings.llm)
+        model = chat_model(settings.llm)
         if model is not None:
             stack.push_async_callback(model.close)
-        prompter = Prompter(lambda: app[keys.LIBRARY], model) if model is not None else None
+        prompter = Prompter(lambda: prompts.current, model, steps=own_steps) if model is not None else None
+        talks = await _conversations(app, database, prompter, lambda: prompts.current, stack)
+        memories = await remembering.set_up(
+            app, database=database, store=store, legs=legs, signer=signer, prompter=prompter, stack=stack
+        )
+        if memories is not None:
+            app[keys.MEMORY] = memories
         app[keys.PIPELINE] = Pipeline(
             documents=docs,
             retriever=retriever,
-            memory=remembering,
+            conversations=talks,
+            memory=memories,
             prompter=prompter,
             ranker=Ranker(prompter, batch_size=settings.ranking.batch_size) if prompter else None,
             settings=PipelineSettings(
@@ -109,24 +176,42 @@ async def _services(app: web.Application) -> AsyncIterator[None]:
                 headers=settings.server.headers,
             ),
         )
+        anonymous = Caller(None, frozenset(), None, "anonymous").label
+        app[keys.FEEDBACK] = Feedback(database, anonymous=anonymous, clock=app[keys.CLOCK])
+        app[keys.SUGGESTER] = Suggester(database)
+        app[ENDPOINT] = endpoint = McpEndpoint()
+        stack.push_async_callback(endpoint.close)
         stack.push_async_callback(app[keys.RUNS].close)
         yield
         app[keys.STATE].busy.add("draining")
 
 
-def _library(settings: Settings) -> PromptLibrary:
-    """The shipped prompts, with the operator's own layered over them."""
-    base = [resources.site_types(), *([settings.site_types] if settings.site_types else [])]
-    folders = [resources.prompts_dir(), *([settings.prompts_dir] if settings.prompts_dir else [])]
-    for path in (*base, *folders):
-        if not path.exists():
-            raise ConfigError(f"`site_types`, `prompts_dir`: there is no {path}")
-    return PromptLibrary.load(base, folders)
+async def _refill(app: web.Application, loader: Loader) -> None:
+    """Bring the vector store to what the database says is there; questions are answered from what it has."""
+    doing = app[keys.STATE].doing
+    doing.add("filling the search index again")
+    try:
+        await loader.refill()
+        log.info("index.refilled")
+    except StoreError as failed:
+        log.error("index.refill_failed", extra={"reason": failed.message})
+    finally:
+        doing.discard("filling the search index again")
+
+
+async def _stop_runs(app: web.Application) -> None:
+    app[keys.STATE].busy.add("draining")
+    await app[keys.RUNS].close()
+
+
+async def _stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _store(settings: Settings) -> VectorStore:
     if settings.qdrant.url:
-        # The client takes a second to import, and most servers have none: so does the model's below.
+        # The client takes a second to import, and most servers have none.
         from core.providers.qdrant import QdrantStore
 
         return QdrantStore(settings.qdrant.url, _revealed(settings.qdrant.api_key))
@@ -152,29 +237,31 @@ def _loader(
     )
 
 
-async def _memory(
-    settings: Settings, store: VectorStore, retriever: Retriever, legs: list[Leg], signer: Signer
-) -> Memory | None:
-    if settings.memory.mode == "off":
-        return None
-    await store.ensure(MEMORIES, [leg.embedder.spec for leg in legs], KEYWORDS)
-    hook = load_hook(settings.memory.hook, StoreMemory(store, retriever))
-    return Memory(hook, signer, expiration_s=seconds_of(settings.memory.expiration))
-
-
-def _model(llm: LlmSettings) -> ChatModel | None:
-    if not llm.configured:
-        return None
-    from core.providers.openai import OpenAIChat, make_client
-
-    client = make_client(llm.base_url, _revealed(llm.api_key), max_concurrency=llm.max_concurrency)
-    return OpenAIChat(
-        client,
-        models={"high": llm.model_high, "low": llm.model_low},
-        timeout_s=llm.timeout_s,
-        max_concurrency=llm.max_concurrency,
-        max_retries=llm.max_retries,
+async def _conversations(
+    app: web.Application,
+    database: Database,
+    prompter: Prompter | None,
+    library: Callable[[], PromptLibrary],
+    stack: AsyncExitStack,
+) -> Conversations:
+    """Conversations and their whiteboards, which take up what a stop left over."""
+    settings = app[keys.SETTINGS]
+    board = settings.whiteboard
+    app[keys.CONVERSATIONS] = talks = Conversations(
+        database,
+        message_limit=settings.conversation.message_limit,
+        expiration_s=seconds_of(settings.conversation.message_expiration),
+        whiteboard=board.enabled,
+        maintained=board.enabled and prompter is not None,
     )
+    app[keys.WHITEBOARDS] = boards = Whiteboards(
+        talks, prompter, library, enabled=board.enabled, max_entries=board.max_messages
+    )
+    stack.push_async_callback(boards.close)
+    stack.push_async_callback(talks.close)
+    await boards.resume()
+    talks.start_purging()
+    return talks
 
 
 def _revealed(secret: object) -> str | None:

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 import orjson
 from aiohttp import web
 
-from core.errors import AskError
+from core.errors import AskError, Unauthorized
+from server.auth import challenge
 from server.keys import SETTINGS
 
 log = logging.getLogger(__name__)
@@ -16,8 +17,11 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 CORS = web.RequestKey("cors", dict[str, str])
-CORS_METHODS = "GET, POST, PATCH, DELETE, OPTIONS"
-CORS_HEADERS = "authorization, content-type, last-event-id, accept"
+OPENED = web.RequestKey("opened", web.StreamResponse)
+CORS_METHODS = "GET, POST, PUT, PATCH, DELETE, OPTIONS"
+CORS_HEADERS = (
+    "authorization, content-type, last-event-id, accept, mcp-protocol-version, mcp-method, mcp-name"
+)
 
 
 def json_response(body: object, *, status: int = 200) -> web.Response:
@@ -53,7 +57,13 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except AskError as failed:
-        return error_response(failed.code, failed.message, failed.status, failed.field)
+        response = error_response(failed.code, failed.message, failed.status, failed.field)
+        if isinstance(failed, Unauthorized):
+            response.headers["WWW-Authenticate"] = challenge(request)
+        return response
+    except web.RequestPayloadError:
+        message = "the body cannot be read: it is not encoded as it says"
+        return error_response("bad_request", message, 400, "body")
     except web.HTTPRequestEntityTooLarge:
         most = request.app[SETTINGS].server.max_body_mb
         return error_response("too_large", f"the body may have {most:g} MB", 413)
@@ -66,6 +76,12 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return response
     except Exception:
         log.exception("request.failed", extra={"path": request.path})
+        opened: web.StreamResponse | None = request.get(OPENED)
+        if opened is not None:
+            # Half an answer is out: a second response in the same stream would be worse than none.
+            if request.transport is not None:
+                request.transport.abort()
+            return opened
         return error_response("internal", "the server failed on this request", 500)
 
 
@@ -94,6 +110,7 @@ def _cors(request: web.Request) -> dict[str, str]:
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Methods": CORS_METHODS,
             "Access-Control-Allow-Headers": CORS_HEADERS,
+            "Access-Control-Expose-Headers": "WWW-Authenticate",
             "Access-Control-Max-Age": "600",
         }
     return headers

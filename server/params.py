@@ -2,40 +2,87 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import orjson
 from aiohttp import web
 
-from core.errors import BadQuery, UnknownSite
+from core.errors import AskError, BadQuery, Forbidden, UnknownSite
+from core.prompting.schema_types import spelled
 from core.query import MAX_QUERY_CHARS, Identity, Mode, Query, Shown
 from core.settings import Settings
+from core.tools import described
+from server.wire.base import ResponseFormat
 
 MAX_PREV = 200
 MAX_MEMORY = 50
+MAX_TAGS = 50
+# Room for all that may be in it, in any script; what is longer would hold up the others while it is read.
+MAX_QUESTION_BYTES = 8 * 2**20
 ID = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
+TYPE = re.compile(r"(?:schema:|https?://schema\.org/)?([A-Za-z][A-Za-z0-9]{0,99})")
 OFF = frozenset({"false", "0", "off", "no"})
+ON = frozenset({"true", "1", "on", "yes"})
 MODES = get_args(Mode)
-# Named by the contract, not built yet: said so rather than passed over in silence.
-NOT_YET = ("item_type", "required_item_type", "tool", "tags", "filters", "debug")
+FORMATS = get_args(ResponseFormat)
+# Parameters that hold several values, and so may be repeated with different ones.
+LISTED = frozenset({"site", "prev", "last_ans", "memory", "tags"})
+# What the wire takes and the pipeline cannot do yet: said so rather than passed over in silence. A line is
+# deleted here when it can.
+NOT_YET: Mapping[str, Callable[[Query], bool]] = {
+    "tags": lambda query: query.tags != (),
+    "debug": lambda query: query.debug,
+}
 
 
 class Params:
-    """Parameters by name, as lists of raw values: strings of a query string, JSON values of a body."""
+    """Parameters by name, as lists of raw values: strings of a query string, JSON values of a body.
 
-    def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
+    `places` says where a parameter stood if not under its own name; errors name that.
+    """
+
+    def __init__(self, values: Mapping[str, Sequence[Any]], places: Mapping[str, str] | None = None) -> None:
         self._values = values
+        self._places = places or {}
+
+    def over(self, values: Mapping[str, Sequence[Any]], places: Mapping[str, str]) -> Params:
+        """These parameters with others over them."""
+        return Params({**self._values, **values}, {**self._places, **places})
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Errors raised inside name a parameter as the client calls it."""
+        try:
+            yield
+        except AskError as failed:
+            place = self._places.get(failed.field or "")
+            if place is None:
+                raise
+            message = failed.message.replace(f"`{failed.field}`", f"`{place}`")
+            raise type(failed)(message, field=place) from None
+
+    def raw(self, name: str) -> Any:
+        """The last value as it came, None if there is none."""
+        values = self._values.get(name, ())
+        return values[-1] if values else None
 
     def first(self, *names: str) -> Any:
-        """The value of the first of these names that is there and not empty; a later one of the same wins."""
+        """The value of the first of these names that is there and not empty.
+
+        Raises BadQuery where one that has a single value was given several.
+        """
         for name in names:
-            for value in reversed(self._values.get(name, ())):
-                if value is not None and value != "":
-                    return value
+            given = [value for value in self._values.get(name, ()) if value is not None and value != ""]
+            if len(given) > 1 and name not in LISTED and any(value != given[0] for value in given):
+                raise BadQuery(f"`{name}` is given twice", field=name)
+            if given:
+                return given[-1]
         return None
 
     def all(self, name: str) -> Sequence[Any]:
@@ -63,7 +110,16 @@ class Params:
 
     def flag(self, name: str, default: bool) -> bool:
         value = self.first(name)
-        return default if value is None else str(value).strip().lower() not in OFF
+        if value is None:
+            return default
+        word = str(value).strip().lower()
+        if word not in ON | OFF:
+            raise BadQuery(f"`{name}` must be true or false", field=name)
+        return word in ON
+
+    def switched_off(self, name: str) -> bool:
+        """Whether it is one of the words for off; anything else is on, as in NLWeb."""
+        return str(self.first(name)).strip().lower() in OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +128,13 @@ class Asked:
 
     query: Query
     streaming: bool
+    response_format: ResponseFormat = "conv_search"
+    respond_async: bool = False
 
 
 async def read_params(request: web.Request) -> Params:
-    """The query string, with a JSON or form body over it. Raises BadQuery for a body that is neither."""
+    """The query string, with a JSON or form body over it. Raises BadQuery for a body that is neither, or
+    that says something twice."""
     values: dict[str, list[Any]] = {}
     for name, value in request.query.items():
         values.setdefault(name, []).append(value)
@@ -86,14 +145,23 @@ async def read_params(request: web.Request) -> Params:
 
 async def _body(request: web.Request) -> dict[str, list[Any]]:
     if request.content_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        form = await request.post()
+        try:
+            form = await request.post()
+        except (ValueError, LookupError, AssertionError) as broken:
+            # A boundary that is missing, a charset that is none, bytes that are not in it.
+            raise BadQuery(f"the form cannot be read: {broken}"[:200], field="body") from None
         fields: dict[str, list[Any]] = {}
         for name, value in form.items():
             if not isinstance(value, str):
                 raise BadQuery(f"`{name}` is a file: files go to /documents", field=name)
             fields.setdefault(name, []).append(value)
         return fields
-    return {name: [value] for name, value in (await json_body(request)).items()}
+    raw = await request.read()
+    if len(raw) > MAX_QUESTION_BYTES:
+        raise BadQuery(f"a question's body may have {MAX_QUESTION_BYTES:,} bytes", field="body")
+    body = await json_body(request)
+    _check_once(raw)
+    return {name: [value] for name, value in body.items()}
 
 
 async def json_body(request: web.Request) -> dict[str, Any]:
@@ -110,6 +178,23 @@ async def json_body(request: web.Request) -> dict[str, Any]:
     return body
 
 
+def _check_once(raw: bytes) -> None:
+    """Raises BadQuery for JSON with a key twice: which of the two would hold is anybody's guess."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise BadQuery(f"the body has the key `{twice[:80]}` twice", field=twice[:80])
+        return found
+
+    try:
+        json.loads(raw or b"{}", object_pairs_hook=once)
+    except RecursionError:
+        raise BadQuery("the body is nested too deeply", field="body") from None
+
+
 def asked_from(
     params: Params,
     *,
@@ -118,42 +203,80 @@ def asked_from(
     identity: Identity | None,
     remember: bool,
     accept: str,
+    operator: bool = False,
 ) -> Asked:
-    """The question. Raises BadQuery naming the field, UnknownSite naming the sites there are."""
-    given = params.first("query")
-    if isinstance(given, Mapping) or str(params.first("protocol") or "legacy") != "legacy":
-        raise BadQuery("only the legacy dialect is spoken yet: send `query` as text", field="query")
+    """The question. Raises BadQuery naming the field, UnknownSite naming the sites there are, Forbidden for
+    what only an `operator` may have; inside `params.told`, by the names that the client used."""
+    query = _query(params, settings, readable, identity, remember=remember)
+    if query.debug and not operator:
+        raise Forbidden("`debug` is for operators", field="debug")
+    for name, wanted in NOT_YET.items():
+        if wanted(query):
+            raise BadQuery(f"`{name}` is not available yet", field=name)
+    respond_async = params.flag("respond_async", default=False)
+    if params.first("streaming") is None:
+        # A promise is one object, unless the client said that it reads a stream.
+        streaming = not (respond_async or wants_json(accept))
+    else:
+        streaming = not params.switched_off("streaming")
+    return Asked(query, streaming, _response_format(params), respond_async)
+
+
+def _query(
+    params: Params,
+    settings: Settings,
+    readable: Sequence[str],
+    identity: Identity | None,
+    *,
+    remember: bool,
+) -> Query:
     text = params.text("query", limit=MAX_QUERY_CHARS).strip()
     if not text:
         raise BadQuery(f"`query` is needed: the question, 1 to {MAX_QUERY_CHARS} characters", field="query")
-    for name in NOT_YET:
-        if params.first(name) is not None:
-            raise BadQuery(f"`{name}` is not available yet", field=name)
+    if params.first("filters") is not None:
+        raise BadQuery("`filters` is not available yet", field="filters")
     sites, all_sites = sites_from(params.all("site"), readable)
-    streaming = params.flag("streaming", default=not _wants_json(accept))
-    query = Query(
+    return Query(
         text=text,
         query_id=_id(params, "query_id"),
         conversation_id=_id(params, "conversation_id"),
         sites=tuple(sites),
         all_sites=all_sites,
         prev=previous(params.all("prev")),
+        history_given=params.first("prev") is not None,
         last_answers=_last_answers(params.first("last_ans")),
         decontextualized_query=params.text("decontextualized_query", limit=MAX_QUERY_CHARS).strip() or None,
         context_url=params.text("context_url", limit=4000),
         context_text=params.text("context_description", limit=20_000),
-        memory=_texts(params.first("memory"), "memory", MAX_MEMORY),
+        memory=_facts(params.all("memory")),
         mode=_mode(params),
-        num_results=params.number("num_results", 1, 1000) or settings.retrieval.num_results,
-        max_results=params.number("max_results", 1, 100) or settings.ranking.max_results,
-        min_score=params.number("min_score", 0, 100),
-        start_num=params.number("start_num", 0, 1000) or 0,
+        **_numbers(params, settings),
+        item_type=_item_type(params),
+        tool=_tool(params),
+        tags=tag_filter(params.all("tags")),
         provisional=params.flag("provisional", default=False),
         remember=remember and params.flag("remember", default=True),
+        debug=params.flag("debug", default=False),
         language=_language(params.text("accept_language", limit=100)),
         identity=identity,
     )
-    return Asked(query, streaming)
+
+
+def _numbers(params: Params, settings: Settings) -> dict[str, Any]:
+    """How many candidates, how many of them in the answer, from where on, and how good at least."""
+    candidates = params.number("num_results", 1, 1000)
+    size = params.number("max_results", 1, 100)
+    start = params.number("start_num", 0, 1000)
+    for name, value in (("max_results", size), ("start_num", start and start + 1)):
+        # Only where the client said both: with a default in it, the last page is just an empty one.
+        if candidates is not None and value is not None and value > candidates:
+            raise BadQuery(f"`{name}` reaches beyond the {candidates} of `num_results`", field=name)
+    return {
+        "num_results": candidates or settings.retrieval.num_results,
+        "max_results": size or settings.ranking.max_results,
+        "min_score": params.number("min_score", 0, 100),
+        "start_num": start or 0,
+    }
 
 
 def sites_from(values: Sequence[Any], readable: Sequence[str]) -> tuple[list[str], bool]:
@@ -230,13 +353,87 @@ def _last_answers(value: Any) -> tuple[Shown, ...]:
     return tuple(shown)
 
 
+def _facts(values: Sequence[Any]) -> tuple[str, ...]:
+    """Facts for this request: a list, a text, or repeated."""
+    if len(values) > 1:
+        return _texts(list(values), "memory", MAX_MEMORY)
+    return _texts(values[0] if values else None, "memory", MAX_MEMORY)
+
+
 def _mode(params: Params) -> Mode:
-    mode = str(params.first("mode", "generate_mode") or "list").strip().lower()
-    if mode in ("none", "list"):
-        return "list"
-    if mode in MODES:
-        raise BadQuery(f"mode `{mode}` is not available yet: use list", field="mode")
-    raise BadQuery(f"`mode` must be one of {', '.join(MODES)}, not `{mode[:40]}`", field="mode")
+    """One of the modes; of several, as NLWeb's strict clients send them, the one that does most."""
+    given = params.text("mode", "generate_mode", limit=100) or "list"
+    words = [word.strip().lower() for word in given.split(",")]
+    for word in words:
+        if word not in (*MODES, "none"):
+            raise BadQuery(f"`mode` must be one of {', '.join(MODES)}, not `{word[:40]}`", field="mode")
+    return next((mode for mode in reversed(MODES) if mode in words), "list")
+
+
+def _item_type(params: Params) -> str | None:
+    """The schema.org type that items must have, as its plain name."""
+    given = params.text("item_type", "required_item_type", limit=150).strip()
+    if not given:
+        return None
+    match = TYPE.fullmatch(given)
+    if match is None:
+        raise BadQuery("`item_type` must be the name of a schema.org type", field="item_type")
+    return spelled(match[1])
+
+
+def _tool(params: Params) -> str | None:
+    given = params.first("tool")
+    if given is not None and not ID.fullmatch(str(given)):
+        raise BadQuery("`tool` must be the name of a tool", field="tool")
+    if given is not None and str(given) not in described():
+        raise BadQuery(f"`tool` must be one of {', '.join(described())}", field="tool")
+    return None if given is None else str(given)
+
+
+def tag_filter(values: Sequence[Any]) -> tuple[dict[str, tuple[str, ...]], ...]:
+    """Tags to filter by (contract 8): objects `{name: value or values}` of which one must hold whole; or, in
+    a query string, `name:value` (cut at the first colon), which must all hold, any value of a name.
+
+    Raises BadQuery for what would mean nothing: an empty object, a name without a value, a reserved name.
+    """
+    objects: list[Any] = []
+    named: dict[str, list[str]] = {}
+    for value in values:
+        parsed = _list_or_none(value) if isinstance(value, str) else value
+        if parsed is None and isinstance(value, str) and value:
+            name, colon, wanted = value.partition(":")
+            if not colon:
+                raise BadQuery("`tags` must be JSON, or `name:value`", field="tags")
+            named.setdefault(name.strip(), []).append(wanted.strip())
+        elif parsed is not None and value != "":
+            objects += parsed if isinstance(parsed, list) else [parsed]
+    if named:
+        objects.append(named)
+    if len(objects) > MAX_TAGS:
+        raise BadQuery(f"`tags` may have {MAX_TAGS} entries", field="tags")
+    return tuple(_tag_object(one) for one in objects)
+
+
+def _tag_object(given: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(given, Mapping) or not given:
+        raise BadQuery("`tags` must be a list of objects {name: value}, none of them empty", field="tags")
+    wanted: dict[str, tuple[str, ...]] = {}
+    for name, value in given.items():
+        values = value if isinstance(value, list) else [value]
+        if not values or not all(isinstance(one, str) and one for one in values):
+            raise BadQuery(f"`tags`: `{name[:80]}` needs a value, or a list of them", field="tags")
+        if not name or name.startswith("__"):
+            raise BadQuery(f"`tags`: the name `{name[:80]}` is reserved", field="tags")
+        wanted[name] = tuple(dict.fromkeys(values))
+    return wanted
+
+
+def _response_format(params: Params) -> ResponseFormat:
+    given = params.text("response_format", limit=40) or FORMATS[0]
+    for known in FORMATS:
+        if given == known:
+            return cast(ResponseFormat, known)
+    raise BadQuery(f"`response_format` must be one of {', '.join(FORMATS)}", field="response_format")
 
 
 def _id(params: Params, name: str) -> str:
@@ -254,5 +451,21 @@ def _language(accept: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _wants_json(accept: str) -> bool:
-    return "application/json" in accept and "text/event-stream" not in accept
+def wants_json(accept: str) -> bool:
+    """Whether an Accept header (RFC 9110, 12.5.1) prefers one JSON object to a stream of events.
+
+    Wildcards say nothing: browsers and curl send them, and the stream is the default.
+    """
+    weights = dict(_weights(accept))
+    return weights.get("application/json", 0.0) > weights.get("text/event-stream", 0.0)
+
+
+def _weights(accept: str) -> Iterator[tuple[str, float]]:
+    for part in accept.split(","):
+        kind, *options = (piece.strip().lower() for piece in part.split(";"))
+        weight = 1.0
+        for option in options:
+            name, _, value = option.partition("=")
+            if name.strip() == "q":
+                weight = float(value) if re.fullmatch(r"[01](\.\d{0,3})?", value.strip()) else 0.0
+        yield kind, weight

@@ -7,9 +7,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from server.middleware import CORS
+from server.middleware import CORS, OPENED
 
-HEARTBEAT_S = 15.0
 # A browser that lost the connection comes back this soon: within the grace of `server.runs`.
 RETRY_MS = 250
 HEADERS = {
@@ -35,5 +34,6 @@ async def open_stream(request: web.Request) -> web.StreamResponse:
     """The response with its headers sent, so that proxies and clients see it at once."""
     response = web.StreamResponse(headers={**HEADERS, **request.get(CORS, {})})
     await response.prepare(request)
+    request[OPENED] = response
     await response.write(b"retry: %d\n\n" % RETRY_MS)
     return response

@@ -42,6 +42,18 @@ export async function fetchSites() {
   });
 }
 
+/**
+ * How the server is, as its operator sees it: {ready: {status, checks}, sites: [details]}. The token goes into a header,
+ * and nowhere but to this origin, not by a redirect either. Throws Refused (401, 403) for a token that is not good.
+ */
+export async function fetchStatus(token) {
+  if (!/^[!-~]+$/.test(token)) throw new Refused(401, "unauthorized", ""); // no header could carry it
+  const options = { mode: "same-origin", headers: { Accept: "application/json", Authorization: `Bearer ${token}` } };
+  const sites = await json(await send("sites", options));
+  const ready = await json(await reach("ready", options)); // 503 is an answer, too
+  return { ready, sites: asList(sites.details).filter((site) => site && typeof site === "object") };
+}
+
 /** The person agreed: keep the fact that `token` stands for. */
 export async function confirmMemory(token) {
   return json(await send("memory/confirm", {
@@ -49,6 +61,12 @@ export async function confirmMemory(token) {
     headers: { "Content-Type": "application/json", Accept: "application/json" },
     body: JSON.stringify({ token }),
   }));
+}
+
+/** Takes a fact back that was just kept; what it had replaced holds again. */
+export async function undoMemory(id) {
+  const path = `memory/${encodeURIComponent(id)}?undo=true`;
+  return json(await send(path, { method: "DELETE", headers: { Accept: "application/json" } }));
 }
 
 /**
@@ -106,18 +124,22 @@ function post(body, lastId, signal) {
 }
 
 async function send(path, options, expected = "application/json") {
-  let response;
-  try {
-    response = await fetch(new URL(path, BASE), { credentials: "same-origin", cache: "no-store", ...options });
-  } catch (error) {
-    if (options.signal?.aborted) throw error;
-    throw new Lost(false);
-  }
+  const response = await reach(path, options);
   if (!response.ok) throw await refusal(response);
   if (!(response.headers.get("Content-Type") ?? "").startsWith(expected)) {
     throw new Refused(response.status, "foreign_reply", "");
   }
   return response;
+}
+
+/** The response, whatever its status. */
+async function reach(path, options) {
+  try {
+    return await fetch(new URL(path, BASE), { credentials: "same-origin", cache: "no-store", ...options });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Lost(false);
+  }
 }
 
 async function json(response) {

@@ -4,10 +4,14 @@ import { Announcer } from "./announcer.js";
 import { ask } from "./api.js";
 import { Composer, isComposing } from "./composer.js";
 import { el } from "./dom.js";
+import { Modes } from "./modes.js";
+import { Operator, takeToken } from "./operator.js";
 import { Sites } from "./sites.js";
 import { Turn } from "./turn.js";
 
 const MAX_PREVIOUS = 20;
+
+const token = takeToken(); // before anything else: it leaves the address at once
 
 const byId = (id) => document.getElementById(id);
 const transcript = byId("transcript");
@@ -24,6 +28,8 @@ const sites = new Sites(
   },
   (example) => send(example, null),
 );
+const modes = new Modes(byId("modes"), offerAgain);
+const operator = new Operator(byId("operator"), announce);
 const composer = new Composer(
   {
     form: byId("composer"), box: byId("question"), send: byId("send"), label: byId("send-label"),
@@ -38,17 +44,17 @@ function newConversation() {
 }
 
 /**
- * Asks `question`; false if it cannot be sent now. With `replaced` it takes that turn's place in the conversation and
- * is searched as it is written. `store` false: nothing about the person may be kept.
+ * Asks `question`; false if it cannot be sent now. With `replaced` it takes that turn's place in the conversation and,
+ * if `exact`, is searched as it is written. `store` false: nothing about the person may be kept.
  */
-function send(question, replaced, { site = sites.value, store = true } = {}) {
+function send(question, replaced, { site = sites.value, store = true, exact = Boolean(replaced) } = {}) {
   if (site === "") {
     byId("notices").querySelector("button")?.focus();
     return false;
   }
   stop();
   const before = conversation.turns.at(-1)?.asked;
-  const turn = new Turn({ question, site, exact: Boolean(replaced), store }, deeds());
+  const turn = new Turn({ question, site, mode: modes.value, exact, store }, deeds());
   turn.previous = previousTo(replaced);
   if (replaced) replaced.replaced = true;
   conversation.turns.push(turn);
@@ -68,14 +74,23 @@ function deeds() {
     retry: (turn) => { stop(); turn.begin(); run(turn); turn.heading.focus({ preventScroll: true }); },
     edit: (turn, text, exact) => composer.edit(text, exact ? turn : null),
     exactly: (turn) => send(turn.asked.question, turn, { site: turn.asked.site }),
+    forgotten,
+    answer: (turn, text) => send(text, null, { site: turn.asked.site, store: turn.asked.store }),
     allSites: (turn) => { sites.choose("all"); send(turn.asked.question, null); },
   };
 }
 
-/** What counts as asked before: answered turns that no corrected one stands for. */
+/** Turns that told a fact which is forgotten are not sent along any more: it would come back with them. Null: all. */
+function forgotten(ids) {
+  for (const turn of conversation.turns) {
+    if (ids === null || ids.some((id) => turn.memoryIds.has(id))) turn.takenBack = true;
+  }
+}
+
+/** What counts as asked before: answered turns that no corrected one stands for, and that were not taken back. */
 function previousTo(replaced) {
   const end = replaced ? conversation.turns.indexOf(replaced) : conversation.turns.length;
-  return conversation.turns.slice(0, end < 0 ? undefined : end).filter((turn) => !turn.replaced && turn.state !== "failed");
+  return conversation.turns.slice(0, end < 0 ? undefined : end).filter((turn) => !turn.replaced && !turn.takenBack && turn.state !== "failed");
 }
 
 function body({ asked, previous }) {
@@ -85,7 +100,7 @@ function body({ asked, previous }) {
     prev: previous.map((turn) => turn.searched).slice(-MAX_PREVIOUS),
     last_ans: previous.filter((turn) => turn.list.size > 0).at(-1)?.list.shown ?? [],
     conversation_id: conversation.id,
-    mode: "list",
+    mode: asked.mode,
     streaming: true,
   };
   if (asked.exact) sent.decontextualized_query = asked.question;
@@ -97,6 +112,7 @@ async function run(turn) {
   const mine = { turn, stop: new AbortController() };
   running = mine;
   composer.running(true);
+  offerAgain();
   try {
     const messages = ask(body(turn), { signal: mine.stop.signal, onBreak: (tries, of) => turn.broke(tries, of) });
     for await (const message of messages) {
@@ -111,8 +127,21 @@ async function run(turn) {
     if (running === mine) {
       running = null;
       composer.running(false);
+      offerAgain();
     }
   }
+}
+
+/** Another kind of answer was chosen: the last question can be asked again for it. */
+function offerAgain() {
+  const last = conversation.turns.at(-1);
+  byId("again").hidden = running !== null || !last || last.asked.mode === modes.value;
+}
+
+function askAgain() {
+  const last = conversation.turns.at(-1);
+  send(last.asked.question, last, last.asked);
+  byId("question").focus();
 }
 
 /** Ends the running answer at once, whether or not anything has come; what has come stays. */
@@ -123,6 +152,7 @@ function stop() {
   composer.running(false);
   controller.abort();
   turn.stop();
+  offerAgain();
 }
 
 function startAnew() {
@@ -132,6 +162,7 @@ function startAnew() {
   document.body.classList.add("is-empty");
   byId("new-conversation").hidden = true;
   composer.edit("", null);
+  offerAgain();
   announce("New conversation");
   sites.load();
 }
@@ -148,7 +179,7 @@ function onKey(event) {
 }
 
 function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return target instanceof HTMLElement && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
 /**
@@ -165,11 +196,17 @@ function askFromAddress() {
 }
 
 byId("new-conversation").addEventListener("click", startAnew);
+byId("again").addEventListener("click", askAgain);
 document.addEventListener("keydown", onKey);
+window.addEventListener("hashchange", () => { // the link was opened in a tab that has the page already
+  const brought = takeToken();
+  if (brought !== null) operator.open(brought);
+});
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible" && sites.empty) sites.load(); // something may have been loaded since
 });
 
+if (token !== null) operator.open(token);
 await sites.load();
 askFromAddress();
 if (!matchMedia("(pointer: coarse)").matches && document.activeElement === document.body) byId("question").focus();

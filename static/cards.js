@@ -4,7 +4,7 @@ import { arrange, el, setText, webAddress } from "./dom.js";
 import { readItem } from "./schema.js";
 
 const REORDER_MS = 250; // at most four times a second
-const WORDS = { TVSeries: "TV series", Thing: "", Item: "", WebPage: "Page" };
+const WORDS = { __proto__: null, TVSeries: "TV series", Thing: "", Item: "", WebPage: "Page" };
 
 /** What an item is known by: a document id is unique within its site only. */
 export function itemKey(item) {
@@ -16,11 +16,12 @@ class Card {
     this.arrival = arrival;
     this.options = options;
     this.title = el("h3", { class: "card-title", dir: "auto" });
+    this.number = el("p", { class: "card-number", hidden: true });
     this.origin = el("p", { class: "card-origin" });
     this.facts = el("ul", { class: "facts" });
     this.description = el("p", { class: "card-text", dir: "auto" });
     this.score = el("p", { class: "score" });
-    this.body = el("div", { class: "card-body" }, this.origin, this.title, this.facts, this.description);
+    this.body = el("div", { class: "card-body" }, this.number, this.origin, this.title, this.facts, this.description);
     this.element = el("article", { class: "card is-new", "data-testid": "card" }, this.body, this.score);
     this.element.addEventListener("animationend", () => this.element.classList.remove("is-new"), { once: true });
     this.update(item);
@@ -34,13 +35,21 @@ class Card {
     const link = webAddress(url);
     this.element.setAttribute("data-item-id", id ?? url ?? "");
     this.element.setAttribute("data-type", read.type);
+    this.showNumber();
     this.showTitle(name || url || "Untitled", link);
     this.showOrigin(read.type, site, link);
     this.showFacts(read.facts);
-    this.showImage(webAddress(read.image, link ?? document.baseURI), name);
+    this.showImage(webAddress(read.image, link ?? document.baseURI), link, name);
     setText(this.description, description ?? "");
     this.description.hidden = !description;
     this.showScore();
+  }
+
+  /** A source has the number that the answer cites it by. */
+  showNumber() {
+    const { n } = this.item;
+    this.number.hidden = typeof n !== "number";
+    if (!this.number.hidden) this.number.replaceChildren(el("span", { class: "unseen" }, "Source "), String(n));
   }
 
   showTitle(name, link) {
@@ -66,9 +75,13 @@ class Card {
     this.facts.replaceChildren(...facts.map((fact) => el("li", { dir: "auto" }, fact)));
   }
 
-  /** The box has its size before the picture comes and keeps it when none does: nothing on the page jumps. */
-  showImage(address, name) {
+  /**
+   * The box has its size before the picture comes and keeps it when none does: nothing on the page jumps. The page's
+   * policy lets pictures come from hosts of loaded items only, so one from elsewhere is not even tried.
+   */
+  showImage(address, link, name) {
     if (!address || address.href === this.shownImage) return;
+    if (address.origin !== location.origin && address.host !== link?.host) return;
     this.shownImage = address.href;
     this.picture?.remove();
     const image = el("img", { alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer", width: 112, height: 112 });
@@ -78,15 +91,23 @@ class Card {
     this.element.prepend(this.picture);
   }
 
+  /** A model's score says how well an item fits; one of the search alone only orders it among these, so is no number. */
   showScore() {
-    const score = this.points;
-    this.score.hidden = score === null;
-    if (score === null || score === this.shownScore) return;
-    this.shownScore = score;
+    const { points } = this;
+    const placed = this.item.ranking_type === "RETRIEVAL";
+    const shown = points === null ? "" : placed ? "placed by search" : `${points} of 100`;
+    if (shown === this.shownScore) return;
+    this.shownScore = shown;
+    this.score.hidden = !shown;
+    this.score.classList.toggle("unseen", placed);
+    this.score.title = placed || !shown ? "" : `Match: ${shown}`;
+    if (placed || !shown) {
+      this.score.textContent = shown;
+      return;
+    }
     this.meter ??= el("meter", { min: 0, max: 100, "aria-hidden": "true" });
-    this.meter.value = score;
-    this.score.replaceChildren(this.meter, el("span", { class: "points" }, String(score), el("span", { class: "unseen" }, " of 100")));
-    this.score.title = this.item.ranking_type === "RETRIEVAL" ? `Match by search alone: ${score} of 100` : `Match: ${score} of 100`;
+    this.meter.value = points;
+    this.score.replaceChildren(this.meter, el("span", { class: "points" }, String(points), el("span", { class: "unseen" }, " of 100")));
   }
 
   get points() {
@@ -122,10 +143,28 @@ export class CardList {
     for (const item of items) {
       const key = itemKey(item);
       const known = this.cards.get(key);
-      if (known) known.update(item);
-      else this.add(key, item);
+      try {
+        if (known) known.update(item);
+        else this.add(key, item);
+      } catch (error) {
+        // One item that cannot be shown must not end the answer.
+        console.warn("an item could not be shown", key, error);
+      }
     }
     this.reorder();
+  }
+
+  /** The sources of a written answer, in the order of their numbers, and nothing else. */
+  showSources(sources) {
+    const keys = new Set(sources.map(itemKey));
+    for (const [key, card] of this.cards) {
+      if (keys.has(key)) continue;
+      this.cards.delete(key);
+      card.element.remove();
+    }
+    this.numbered = true;
+    this.element.setAttribute("aria-label", "Sources");
+    this.take(sources);
   }
 
   add(key, item) {
@@ -140,7 +179,7 @@ export class CardList {
     clearTimeout(this.timer);
     this.timer = 0;
     this.pending = false;
-    if (!Array.isArray(order)) return this.apply();
+    if (!Array.isArray(order) || this.numbered) return this.apply();
     const left = this.ranked();
     const final = order.map((id) => {
       const at = left.findIndex(({ item }) => item.document_id === id);
@@ -188,6 +227,7 @@ export class CardList {
 }
 
 function better(one, other) {
+  if (one.item.n !== undefined && other.item.n !== undefined) return one.item.n - other.item.n;
   if (one.place !== undefined && other.place !== undefined) return one.place - other.place;
   return (other.points ?? -1) - (one.points ?? -1) || one.arrival - other.arrival;
 }

@@ -1,61 +1,143 @@
-/* What an answer shows of long-term memory: facts kept, facts that need consent, facts that were used. */
+/* What an answer shows of long-term memory: facts kept, asked about, used, told and forgotten. */
 
-import { confirmMemory } from "./api.js";
+import { confirmMemory, undoMemory } from "./api.js";
 import { button, el } from "./dom.js";
 import { explain } from "./texts.js";
 
-/** The line for a `remember` message: a chip if the fact is kept, else the question whether to keep it. */
-export function rememberLine(message, announce) {
+/**
+ * The line for a `remember` message: a chip if the fact is kept, else the question whether to keep it.
+ * `deeds` = {announce, kept(id), forgotten(ids)}.
+ */
+export function rememberLine(message, deeds) {
   const line = el("div", { class: "remember" });
-  if (message.memory_id) line.append(chip(message.item_to_remember));
-  else if (message.confirm) offer(line, message, announce);
-  else line.append(el("p", { class: "chip is-plain", dir: "auto" }, message.message || `Noted: ${message.item_to_remember}`));
+  if (message.memory_id) keep(line, message.item_to_remember, message.memory_id, deeds);
+  else if (message.confirm) {
+    offer(line, message, deeds, {
+      text: ["Remember for next time: ", el("bdi", {}, message.item_to_remember), "?"],
+      yes: "Remember on this device",
+      dropped: "Not remembered",
+      failed: "Not remembered.",
+      gone: "This offer has run out. Ask me to remember it again.",
+      done(stored) {
+        keep(line, stored.text || message.item_to_remember, stored.memory_id, deeds);
+        return "Remembered";
+      },
+    });
+  } else line.append(el("p", { class: "chip is-plain", dir: "auto" }, message.message || `Noted: ${message.item_to_remember}`));
   return line;
 }
 
-function chip(text) {
-  return el("p", { class: "chip" }, "Remembered: ", el("bdi", {}, text));
+/** The line for a `forgotten` message: what is forgotten, or the question whether to forget it. */
+export function forgottenLine(message, deeds) {
+  const line = el("div", { class: "remember" });
+  const items = facts(message.items);
+  const listed = items.length ? [el("ul", {}, ...items.map((item) => el("li", { dir: "auto" }, item.text)))] : [];
+  if (!message.confirm) {
+    deeds.forgotten(items.map((item) => item.memory_id));
+    line.append(el("p", { class: "chip is-plain", dir: "auto" }, message.message || "Forgotten"));
+    return line;
+  }
+  offer(line, message, deeds, {
+    text: [message.message || "Shall I forget this?", ...listed],
+    yes: "Forget",
+    dropped: "Not forgotten",
+    failed: "Not forgotten.",
+    gone: "This offer has run out. Ask me to forget it again.",
+    done(answer) {
+      deeds.forgotten(answer.erased ? null : answer.forgotten);
+      line.replaceChildren(el("p", { class: "chip is-plain" }, "Forgotten"));
+      return "Forgotten";
+    },
+  });
+  return line;
 }
 
-function offer(line, message, announce) {
+/** The list for a `memories` message: what is kept about the person. */
+export function memoriesList(message) {
+  const items = facts(message.items);
+  const list = el("div", { class: "remember memories" }, el("p", {}, items.length ? "What I remember about you:" : message.message || "Nothing is kept about you here."));
+  if (items.length) list.append(el("ul", {}, ...items.map((item) => el("li", { dir: "auto" }, item.text))));
+  return list;
+}
+
+function facts(items) {
+  return (Array.isArray(items) ? items : []).filter((item) => item && typeof item.text === "string" && item.text);
+}
+
+/** The chip of a kept fact; with an id it can be taken back. */
+function keep(line, text, id, deeds) {
+  line.replaceChildren(el("p", { class: "chip" }, "Remembered: ", el("bdi", {}, text)));
+  if (!id) return;
+  deeds.kept(id);
   const failed = el("p", { class: "problem", hidden: true });
-  const keep = button("Remember on this device", () => confirm(), "strong");
-  const drop = button("No thanks", () => done(el("p", { class: "chip is-plain" }, "Not remembered"), "Not remembered"));
-  line.classList.add("is-offer");
-  line.append(
-    el("p", { class: "offer-text" }, "Remember for next time: ", el("bdi", {}, message.item_to_remember), "?"),
-    el("div", { class: "actions" }, keep, drop),
-    failed,
-  );
-
-  function done(node, said) {
-    const hadFocus = line.contains(document.activeElement);
-    line.classList.remove("is-offer");
-    line.replaceChildren(node);
-    if (hadFocus) {
-      node.tabIndex = -1; // the button that had the focus is gone: stay in this place
-      node.focus();
-    }
-    announce(said);
-  }
-
-  async function confirm() {
-    keep.disabled = drop.disabled = true;
+  const undo = button("Undo", async () => {
+    undo.disabled = true;
     failed.hidden = true;
     try {
-      const stored = await confirmMemory(message.confirm);
-      done(chip(stored.text || message.item_to_remember), "Remembered");
+      await undoMemory(id);
+    } catch (error) {
+      if (error.status !== 404) { // gone already: that is what was wanted
+        const { what, todo } = explain(error);
+        failed.textContent = `Still remembered. ${what} ${todo}`;
+        failed.hidden = false;
+        undo.disabled = false;
+        undo.focus();
+        deeds.announce("Could not be undone");
+        return;
+      }
+    }
+    deeds.forgotten([id]);
+    replaced(line, el("p", { class: "chip is-plain" }, "Not remembered"));
+    deeds.announce("Not remembered");
+  }, "quiet");
+  line.append(undo, failed);
+}
+
+/** A question with two buttons; `says` = {text, yes, dropped, failed, gone, done(answer)}. */
+function offer(line, message, deeds, says) {
+  const failed = el("p", { class: "problem", hidden: true });
+  const yes = button(says.yes, () => confirm(), "strong");
+  const no = button("No thanks", () => {
+    line.classList.remove("is-offer");
+    replaced(line, el("p", { class: "chip is-plain" }, says.dropped));
+    deeds.announce(says.dropped);
+  });
+  line.classList.add("is-offer");
+  line.append(el("div", { class: "offer-text" }, ...says.text), el("div", { class: "actions" }, yes, no), failed);
+
+  async function confirm() {
+    yes.disabled = no.disabled = true;
+    failed.hidden = true;
+    try {
+      const answer = await confirmMemory(message.confirm);
+      const hadFocus = line.contains(document.activeElement);
+      line.classList.remove("is-offer");
+      const said = says.done(answer);
+      if (hadFocus) focusOn(line.firstElementChild);
+      deeds.announce(said);
     } catch (error) {
       const gone = error.status >= 400 && error.status < 500 && error.status !== 429; // another try says the same
       const { what, todo } = explain(error);
-      failed.textContent = gone ? "This offer has run out. Ask me to remember it again." : `Not remembered. ${what} ${todo}`;
+      failed.textContent = gone ? says.gone : `${says.failed} ${what} ${todo}`;
       failed.hidden = false;
-      keep.disabled = gone;
-      drop.disabled = false;
-      (gone ? drop : keep).focus();
-      announce("Could not be remembered");
+      yes.disabled = gone;
+      no.disabled = false;
+      (gone ? no : yes).focus();
+      deeds.announce(`${says.failed} Try again, or leave it.`);
     }
   }
+}
+
+/** Puts `node` in the line's place; the button that had the focus is gone, so the focus stays in this place. */
+function replaced(line, node) {
+  const hadFocus = line.contains(document.activeElement);
+  line.replaceChildren(node);
+  if (hadFocus) focusOn(node);
+}
+
+function focusOn(node) {
+  node.tabIndex = -1;
+  node.focus();
 }
 
 /** "Used 2 remembered facts", to be opened; null for none. */

@@ -43,7 +43,9 @@ function typeOf(node) {
   return known.find((one) => FACTS[one] !== FACTS.Article) ?? known[0] ?? names[0] ?? "Thing"; // a recipe is often an article too
 }
 
+/** By type; without a prototype, so that a type called `constructor` is none of them. */
 const FACTS = {
+  __proto__: null,
   Recipe: (node) => [
     duration(node.totalTime) ?? duration(node.cookTime) ?? duration(node.prepTime), servings(node.recipeYield ?? node.yield), rating(node),
   ],

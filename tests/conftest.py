@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from aiohttp import web
 
 from core.settings import Settings
 from server.app import create_app
+from tests.events import check_legacy
 from tests.fakes.openai_server import ScriptedModel, scripted_model
 
 ADMIN = "admin-token-of-the-tests"
@@ -120,6 +122,7 @@ async def read_frames(response: aiohttp.ClientResponse, *, most: int | None = No
             data = [line[6:] for line in lines if line.startswith("data: ")]
             if data:
                 frames.all.append(json.loads("\n".join(data)))
+                check_legacy(frames.all[-1])
                 frames.ids += [line[4:] for line in lines if line.startswith("id: ")]
             if most is not None and len(frames.all) >= most:
                 return frames
@@ -130,10 +133,10 @@ Serve = Callable[..., Awaitable[Served]]
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Served]:
-    """A server with these settings on a free port."""
+async def running(settings: Settings, clock: Callable[[], float] = time.time) -> AsyncIterator[Served]:
+    """A server with these settings on a free port; `clock` tells it the time."""
     runner = web.AppRunner(
-        create_app(settings, admin_token=ADMIN),
+        create_app(settings, admin_token=ADMIN, clock=clock),
         handler_cancellation=True,
         access_log=None,
         shutdown_timeout=1,
@@ -155,12 +158,18 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
     unless the test asks for more."""
     async with AsyncExitStack() as stack:
 
-        async def start(*, model: ScriptedModel | None = None, folder: str = "data", **tables: Any) -> Served:
+        async def start(
+            *,
+            model: ScriptedModel | None = None,
+            folder: str = "data",
+            clock: Callable[[], float] = time.time,
+            **tables: Any,
+        ) -> Served:
             tables.setdefault("retrieval", {"legs": ["bm25"]})
             if model is not None:
                 tables["llm"] = {"base_url": model.url, "timeout_s": 5, **tables.get("llm", {})}
             settings = Settings.model_validate({"data_dir": tmp_path / folder, **tables})
-            return await stack.enter_async_context(running(settings))
+            return await stack.enter_async_context(running(settings, clock))
 
         yield start
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from core.documents import Documents
+from core.retrieval import Retriever
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "server").rglob("*.py")])
@@ -55,3 +59,27 @@ def test_every_module_opens_with_a_sentence(path: Path) -> None:
     doc = ast.get_docstring(ast.parse(path.read_text()))
     assert doc
     assert doc.split("\n\n")[0].rstrip().endswith((".", "?", ":", ";", ")")), doc.split("\n")[0]
+
+
+@pytest.mark.parametrize("path", [f for f in FILES if layer(f).startswith("server/")], ids=layer)
+def test_no_route_reads_past_what_its_caller_may_see(path: Path) -> None:
+    """A route's scope comes from `server.auth`; it makes none, and asks no store that knows of none."""
+    names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+    inside = layer(path)
+    if inside not in ("server/auth.py", "server/cli/serve.py"):
+        assert not names & {"Scope", "EVERYTHING"}
+    if inside.startswith(("server/routes/", "server/mcp/")) and inside != "server/routes/health.py":
+        assert not names & {"STORE", "DATABASE"}
+
+
+def test_what_reads_documents_for_a_caller_takes_its_scope() -> None:
+    reading = {"sites", "site_names", "hosts", "documents", "document", "by_url", "live", "text"}
+    for name in reading:
+        _, scope, *_ = inspect.signature(getattr(Documents, name)).parameters.values()
+        assert (scope.name, scope.default) == ("scope", inspect.Parameter.empty)
+    # What the loader needs to know of versions tells nobody any text.
+    rest = {name for name in vars(Documents) if not name.startswith("_")} - reading
+    returned = {name: str(inspect.signature(getattr(Documents, name)).return_annotation) for name in rest}
+    assert not [name for name, kind in returned.items() if "Document" in kind or "Candidate" in kind]
+    sites = inspect.signature(Retriever.search).parameters["sites"]
+    assert (sites.annotation, sites.default) == ("Sequence[str]", inspect.Parameter.empty)

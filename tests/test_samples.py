@@ -15,7 +15,7 @@ from server.cli.client import Api, connect
 
 @pytest.fixture
 async def demo(tmp_path: Path) -> AsyncIterator[Api]:
-    async with connect(Settings(data_dir=tmp_path)) as api:
+    async with connect(Settings(data_dir=tmp_path), create=True) as api:
         await load_samples(api)
         yield api
 

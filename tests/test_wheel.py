@@ -22,7 +22,13 @@ def test_wheel_alone_serves_what_the_checkout_does(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("askable-*.whl")
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
-    for shipped in ("site_types.xml", "prompts/trattoria.xml", "static/index.html", "samples/judged.jsonl"):
+    for shipped in (
+        "site_types.xml",
+        "prompts/trattoria.xml",
+        "prompts/liguria.xml",
+        "static/index.html",
+        "samples/judged.jsonl",
+    ):
         assert (site / "core" / "_shipped" / shipped).is_file()
     assert not (site / "tests").exists()
     # The folder of the wheel goes before the checkout, which is not on the path at all.

@@ -8,7 +8,6 @@ version's points are deleted. What a kill leaves over is listed in `stale_versio
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import logging
 import uuid
@@ -19,12 +18,15 @@ from typing import Literal
 
 import orjson
 
+from core.access import EVERYTHING
 from core.documents import Document, Documents, Version
 from core.errors import AskError, StoreError
 from core.ingestion.chunks import Chunk, cut
 from core.ingestion.items import NotLoaded, Read, SourceItem
+from core.ingestion.jsonld import sane
 from core.language import detect
-from core.names import check_document_id, check_site_name
+from core.names import check_site_name, document_id_of
+from core.prompting.schema_types import kinds
 from core.providers.base import Point, Vector, VectorStore, Where
 from core.retrieval import Retriever
 
@@ -32,9 +34,10 @@ log = logging.getLogger(__name__)
 
 COLLECTION = "content"
 BATCH_CHUNKS = 48
+REFILL_PAGE = 200
 POINTS = uuid.UUID("6f0cbd0e-7c1e-5b52-9c0b-0b6f3e0f6a55")
 # Changes when text, cutting or embedding input changes, so that a reload replaces what older code stored.
-FORMAT = "1"
+FORMAT = "3"
 
 OutcomeKind = Literal["added", "replaced", "unchanged", "skipped", "failed"]
 
@@ -95,6 +98,7 @@ class Loader:
         """
         check_site_name(site)
         async with self._turn[site]:
+            await self.sweep(site)
             source = iter(reads)
             while True:
                 taken = await asyncio.to_thread(self._take, source, site)
@@ -109,21 +113,53 @@ class Loader:
     async def delete(self, site: str, document_ids: Sequence[str] | None) -> Deleted:
         """Delete documents, or with None the whole site; then count what is left in the store."""
         async with self._turn[site]:
+            if document_ids is None:
+                return await self._delete_site(site)
             gone = await self._documents.retire(site, document_ids)
-            where = _where(gone) if document_ids is not None else Where(must={"site": site})
-            removed = await self._store.delete(COLLECTION, where) if gone or document_ids is None else 0
-            left = await self._store.count(COLLECTION, where) if gone or document_ids is None else 0
+            if not gone:
+                return Deleted(documents=0, chunks=0, left=0)
+            where = _where(gone)
+            removed = await self._store.delete(COLLECTION, where)
+            left = await self._store.count(COLLECTION, where)
             if not left:
                 await self._documents.swept(gone)
             return Deleted(documents=len(gone), chunks=removed, left=left)
 
-    async def sweep(self) -> int:
-        """Delete the points of stale versions (at start, before anything is loaded); how many versions."""
-        keys = await self._documents.stale()
+    async def _delete_site(self, site: str) -> Deleted:
+        gone = await self._documents.retire_site(site)
+        where = Where(must={"site": site})
+        removed = await self._store.delete(COLLECTION, where)
+        left = await self._store.count(COLLECTION, where)
+        if not left:
+            await self._documents.swept_site(site)
+        return Deleted(documents=gone, chunks=removed, left=left)
+
+    async def sweep(self, site: str | None = None) -> int:
+        """Delete what an interrupted load (of this site) has left: the points of stale versions; how many."""
+        keys = await self._documents.stale(site)
         for key in keys:
             await self._store.delete(COLLECTION, _where([key]))
         await self._documents.swept(keys)
         return len(keys)
+
+    async def missing(self) -> int:
+        """How many points the vector store lacks of what the database says is live (0: none)."""
+        return max(0, await self._documents.chunk_count() - await self._store.count(COLLECTION, Where()))
+
+    async def refill(self) -> None:
+        """Write the points of every live document again from its stored chunks: for a vector store that was
+        lost, or restored from another day than the database."""
+        after = ("", "")
+        while page := await self._documents.documents(EVERYTHING, None, after=after, limit=REFILL_PAGE):
+            for document in page:
+                async with self._turn[document.site]:
+                    await self._refill(document)
+            after = (page[-1].site, page[-1].document_id)
+
+    async def _refill(self, document: Document) -> None:
+        chunks = await self._documents.chunk_rows(document.key)
+        if chunks:
+            await self._store.upsert(COLLECTION, await self._points([(document, chunks)]))
 
     def _take(self, source: Iterator[Read], site: str) -> list[Outcome | _Prepared]:
         """The next items, about a batch of chunks of them; runs in a thread."""
@@ -145,14 +181,14 @@ class Loader:
         if not chunks:
             # No text: it is found by its name.
             chunks = [Chunk(n=0, text=item.name or item.url, start=0, end=0)]
-        stored = orjson.dumps(item.schema_object)
+        stored = orjson.dumps(sane(item.schema_object))
         content = orjson.dumps(
             [FORMAT, item.url, item.name, item.types, item.text, self._max_words, self._overlap_words]
         )
         version = hashlib.sha256(content + stored).hexdigest()[:32]
         document = Document(
             site=site,
-            document_id=document_id_of(item.key),
+            document_id=document_id_of(site, item.key),
             version=version,
             url=item.url,
             name=item.name,
@@ -182,7 +218,7 @@ class Loader:
             return
         try:
             await self._documents.announce([(p.document.key, p.chunks) for p in fresh])
-            await self._store.upsert(COLLECTION, await self._points(fresh))
+            await self._store.upsert(COLLECTION, await self._points([(p.document, p.chunks) for p in fresh]))
             replaced = await self._documents.publish([p.document for p in fresh])
         except AskError as failed:
             log.warning("load.batch_failed", extra={"site": fresh[0].document.site, "reason": failed.message})
@@ -200,24 +236,16 @@ class Loader:
             known_before = (prepared.document.site, prepared.document.document_id) in known
             yield _outcome("replaced" if known_before else "added", prepared)
 
-    async def _points(self, batch: Sequence[_Prepared]) -> list[Point]:
+    async def _points(self, batch: Sequence[tuple[Document, Sequence[Chunk]]]) -> list[Point]:
         texts, languages = [], []
-        for prepared in batch:
-            for chunk in prepared.chunks:
+        for document, chunks in batch:
+            for chunk in chunks:
                 # The title in front: a chunk from a page's middle is still found by what the page is about.
-                name = prepared.document.name
+                name = document.name
                 texts.append(chunk.text if chunk.text.startswith(name) else f"{name}\n{chunk.text}")
-                languages.append(prepared.document.language)
+                languages.append(document.language)
         vectors = iter(await self._retriever.vectors(texts, languages))
-        return [
-            _point(prepared.document, chunk, next(vectors)) for prepared in batch for chunk in prepared.chunks
-        ]
-
-
-def document_id_of(url: str) -> str:
-    """A document's id within its site, the same for the same address at every load."""
-    digest = hashlib.sha256(url.encode()).digest()[:15]
-    return check_document_id(base64.b32encode(digest).decode().lower())
+        return [_point(document, chunk, next(vectors)) for document, chunks in batch for chunk in chunks]
 
 
 def _point(document: Document, chunk: Chunk, vectors: Mapping[str, Vector]) -> Point:
@@ -228,6 +256,7 @@ def _point(document: Document, chunk: Chunk, vectors: Mapping[str, Vector]) -> P
         "version": document.version,
         "n": chunk.n,
         "lang": document.language,
+        "types": kinds(document.types),
     }
     return Point(id=str(uuid.uuid5(POINTS, name)), vectors=vectors, payload=payload)
 

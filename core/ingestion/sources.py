@@ -17,7 +17,7 @@ from urllib.parse import quote
 import orjson
 
 from core.ingestion.decoding import decode, marked_encoding
-from core.ingestion.items import NotLoaded, Read
+from core.ingestion.items import NotLoaded, Outcome, Read
 from core.ingestion.jsonl import read_lines
 from core.ingestion.jsonld import BadJson, Place, items_from_data, parse
 from core.ingestion.pages import read_page
@@ -57,8 +57,8 @@ Kind = Literal["page", "lines", "json"]
 class Source:
     """One file to read. `name` is what reports call it, `problem` says why it cannot be read.
 
-    `address` is what its items are called that have no address of their own: `file:` and the path within
-    the folder that was given, the same wherever that folder lies."""
+    `address` is what its items are called that have no address of their own: `file:` and the path from the
+    working folder, however it was named; for what lies outside of it, from the parent of what was named."""
 
     name: str
     path: Path | None = None
@@ -73,7 +73,7 @@ STDIN = Source("standard input", address="file:stdin")
 
 def uploaded(name: str, data: bytes) -> Source:
     """A source of bytes that came with a name (an upload)."""
-    return Source(name, data=data, address=_address(name.replace("\\", "/").rsplit("/", 1)[-1]))
+    return Source(name, data=data, address=_file_address(name.replace("\\", "/").rsplit("/", 1)[-1]))
 
 
 def discover(sources: Sequence[str]) -> Iterator[Source]:
@@ -95,7 +95,7 @@ def read_source(source: Source) -> Iterator[Read]:
     """The items of a source, and a word on all that became none. Never raises because of what a file holds;
     one that cannot be read is a NotLoaded."""
     if source.problem:
-        yield NotLoaded(source.name, "", source.problem, "failed")
+        yield NotLoaded(source.name, "", source.problem, "skipped" if source.in_folder else "failed")
         return
     try:
         with _opened(source) as stream:
@@ -119,10 +119,12 @@ def _discover_one(given: str) -> Iterator[Source]:
     try:
         if path.is_dir():
             yield from _folder(path)
-        elif path.exists():
-            yield Source(given, path, address=_address(path.name))
+        elif path.is_file():
+            yield Source(_shown(path), path, address=_address(path, path.parent))
         elif glob.has_magic(given):
             yield from _pattern(given)
+        elif path.exists():
+            yield Source(given, problem="not a regular file")
         else:
             yield Source(given, problem="there is no such file or folder")
     except (OSError, ValueError) as exc:
@@ -137,8 +139,9 @@ def _folder(folder: Path) -> Iterator[Source]:
             if not name.startswith("."):
                 found = True
                 path = Path(where, name)
-                address = _address(path.relative_to(folder).as_posix())
-                yield Source(str(path), path, address=address, in_folder=True)
+                address = _address(path, folder)
+                problem = "" if path.is_file() else "not a regular file"
+                yield Source(_shown(path), path, address=address, in_folder=True, problem=problem)
     if not found:
         yield Source(str(folder), problem="the folder holds no files")
 
@@ -150,7 +153,7 @@ def _pattern(pattern: str) -> Iterator[Source]:
         path = Path(name)
         if path.is_file():
             found = True
-            yield Source(name, path, address=_address(path.relative_to(root).as_posix()), in_folder=True)
+            yield Source(_shown(path), path, address=_address(path, root), in_folder=True)
     if not found:
         yield Source(pattern, problem="no file matches")
 
@@ -164,7 +167,22 @@ def _fixed_parts(pattern: str) -> list[str]:
     return parts
 
 
-def _address(path: str) -> str:
+def _address(path: Path, named: Path) -> str:
+    """The same for a file whichever way it was named, and another for its namesake in another folder."""
+    absolute = os.path.abspath(path)
+    inside = os.path.relpath(absolute)
+    if inside.startswith(os.pardir):
+        # The path up to there is nobody's business.
+        inside = os.path.relpath(absolute, os.path.dirname(os.path.abspath(named)))
+    return _file_address(inside)
+
+
+def _shown(path: Path) -> str:
+    """A path for reports: file names are bytes, and not all of them are UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _file_address(path: str) -> str:
     return f"file:{quote(path.lstrip('/'), safe='/-._~()', errors='replace')}"
 
 
@@ -246,13 +264,13 @@ def _kind(source: Source, head: bytes) -> Kind | NotLoaded:
         return NotLoaded(source.name, "", f"not content ({suffix[1:]})", "skipped")
     for mark, what in _MARKS.items():
         if head.startswith(mark):
-            return NotLoaded(source.name, "", f"kind not supported yet: {what}", "failed")
+            return _unsupported(source, what)
     start = _start(head)
     is_page = suffix in _PAGE_NAMES or (
         start[:1] == "<" and not _FEED.search(start[:2000]) and bool(_LOOKS_LIKE_PAGE.search(start[:2000]))
     )
     if b"\x00" in head and not marked_encoding(head) and not (is_page and start[:1] == "<"):
-        return NotLoaded(source.name, "", "kind not supported yet: binary data", "failed")
+        return _unsupported(source, "binary data")
     if suffix in _LINE_NAMES:
         return "lines"
     if start[:1] in {"{", "["}:
@@ -263,7 +281,13 @@ def _kind(source: Source, head: bytes) -> Kind | NotLoaded:
         return "json"
     if is_page:
         return "page"
-    return NotLoaded(source.name, "", f"kind not supported yet: {suffix[1:] or 'plain text'}", "failed")
+    return _unsupported(source, suffix[1:] or "plain text")
+
+
+def _unsupported(source: Source, what: str) -> NotLoaded:
+    """A failure where a person named the file; what lies about in a folder is passed over."""
+    outcome: Outcome = "skipped" if source.in_folder else "failed"
+    return NotLoaded(source.name, "", f"kind not supported yet: {what}", outcome)
 
 
 def _start(head: bytes) -> str:

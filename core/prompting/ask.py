@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from core.errors import ConfigError
 from core.prompting.fill import Filled, fill
 from core.prompting.library import Prompt, PromptLibrary
+from core.prompting.own import OwnStep, OwnValues
+from core.prompting.schema_types import BASE
 from core.prompting.variables import Value
 from core.providers.base import ChatModel, ModelCall, Tier, Usage
-from core.query import Query
+from core.query import Query, Shown
 
 
 class Prompter:
     """The prompts of the moment and the model that answers them.
 
-    `library` is called once per question part: a library that was reloaded holds for what starts after it.
+    `library` gives the one that is in force now; a question takes one `for_question` and keeps its library to
+    the end, whatever is reloaded meanwhile. `steps` are those in Python that packages offer.
     """
 
-    def __init__(self, library: Callable[[], PromptLibrary], model: ChatModel) -> None:
+    def __init__(
+        self, library: Callable[[], PromptLibrary], model: ChatModel, *, steps: Sequence[OwnStep] = ()
+    ) -> None:
         self._library = library
         self.model = model
+        self._steps = steps
+        self._own: OwnValues | None = None
+
+    @property
+    def library(self) -> PromptLibrary:
+        """The prompts in force: for a question's own prompter always the same."""
+        return self._library()
+
+    def for_question(self, usage: Usage, done: Callable[[str], None] = lambda _: None) -> Prompter:
+        """This prompter as it is now, with the own steps of one question; `close` it. `done` hears the name
+        of each step that has ended."""
+        library = self._library()
+        one = Prompter(lambda: library, self.model, steps=self._steps)
+        one._own = OwnValues(one, usage, done, self._steps)
+        return one
+
+    def start_steps(self, query: Query) -> None:
+        """Start the own steps of the site that is asked (of several sites: those that hold for all)."""
+        if self._own is not None:
+            site = only_site(query)
+            self._own.start(query, site, query.item_type or self.item_type(site))
+
+    async def close(self) -> None:
+        """Stop the question's own steps that are still running."""
+        if self._own is not None:
+            await self._own.close()
 
     def find(self, ref: str, query: Query, *, site: str = "", item_type: str = "") -> Prompt | None:
         """The prompt of this site (else the query's only one) and type (else the site's first), or None."""
@@ -30,29 +61,22 @@ class Prompter:
 
     def item_type(self, site: str) -> str:
         """The site's kind of items."""
-        types = self._library().site(site).types
-        return types[0] if types else "Thing"
+        return first_type(self._library(), site)
 
     def values(self, query: Query, *, site: str = "", item_type: str = "") -> dict[str, Value]:
         """What the variables that every prompt has stand for."""
+        return values_of(self._library(), query, site=site, item_type=item_type)
+
+    async def values_for(
+        self, prompt: Prompt, query: Query, *, site: str = "", item_type: str = ""
+    ) -> dict[str, Value]:
+        """`values`, and those of the own steps that `prompt` uses, once they are done."""
+        values = self.values(query, site=site, item_type=item_type)
+        if self._own is None:
+            return values
         site = site or only_site(query)
-        info = self._library().site(site)
-        return {
-            "request.site": site or ", ".join(query.sites),
-            "request.query": query.decontextualized_query or query.text,
-            "request.rawQuery": query.text,
-            "request.previousQueries": list(query.prev),
-            "request.prevAnswers": [{"title": s.title, "url": s.url} for s in query.last_answers],
-            "request.contextUrl": query.context_url,
-            "request.contextDescription": query.context_text,
-            "request.itemType": item_type or query.item_type or self.item_type(site),
-            "request.language": query.language,
-            "request.memory": [*query.facts, *query.memory],
-            "request.whiteboard": [],
-            "request.top_k": query.max_results,
-            "site.itemType": item_type or self.item_type(site),
-            "site.description": info.description,
-        }
+        item_type = item_type or query.item_type or self.item_type(site)
+        return {**values, **await self._own.values(prompt, query, site, item_type)}
 
     async def ask(self, ref: str, query: Query, usage: Usage, **more: Value) -> dict[str, Any] | None:
         """The reply's keys, coerced; None where the site has no such prompt or has switched it off.
@@ -64,7 +88,8 @@ class Prompter:
             return None
         if prompt.reply is None:
             raise ConfigError(f"{prompt.file}:{prompt.line}: `{ref}` has no returnStruc")
-        call = call_of(prompt, fill(prompt, {**self.values(query), **more}), query, tier="high")
+        values = await self.values_for(prompt, query)
+        call = call_of(prompt, fill(prompt, {**values, **more}), query, tier="high")
         return prompt.reply.parse(await self.model.complete(call, usage))
 
 
@@ -85,6 +110,50 @@ def call_of(
     )
 
 
+def earlier(query: Query) -> list[Value]:
+    """The questions before, as typed; beside one that was rewritten stands what was searched for."""
+    searched = query.searched or query.prev
+    return [
+        asked if asked == meant else {"asked": asked, "searched": meant}
+        for asked, meant in zip(query.prev, searched, strict=True)
+    ]
+
+
+def shown_before(shown: Shown) -> Value:
+    told = {"title": shown.title, "url": shown.url}
+    return {**told, "question": shown.question} if shown.question else told
+
+
 def only_site(query: Query) -> str:
     """The site's name where just one is searched: prompts of a site hold for it alone."""
     return query.sites[0] if len(query.sites) == 1 else ""
+
+
+def first_type(library: PromptLibrary, site: str) -> str:
+    """The site's kind of items: the first that it names."""
+    types = library.site(site).types
+    return types[0] if types else BASE
+
+
+def values_of(
+    library: PromptLibrary, query: Query, *, site: str = "", item_type: str = ""
+) -> dict[str, Value]:
+    """What the variables that every prompt has stand for, for a question to `site` (else to its only one)."""
+    site = site or only_site(query)
+    kind = first_type(library, site)
+    return {
+        "request.site": site or ", ".join(query.sites),
+        "request.query": query.decontextualized_query or query.text,
+        "request.rawQuery": query.text,
+        "request.previousQueries": earlier(query),
+        "request.prevAnswers": [shown_before(shown) for shown in query.last_answers],
+        "request.contextUrl": query.context_url,
+        "request.contextDescription": query.context_text,
+        "request.itemType": item_type or query.item_type or kind,
+        "request.language": query.language,
+        "request.memory": [*query.facts, *query.memory],
+        "request.whiteboard": list(query.whiteboard),
+        "request.top_k": query.max_results,
+        "site.itemType": item_type or kind,
+        "site.description": library.site(site).description,
+    }

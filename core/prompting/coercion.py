@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.prompting.variables import write_json
+from core.prompting.variables import clean, write_json
 
 
 class Miss(ValueError):
@@ -40,6 +40,7 @@ ENGLISH = re.compile(r"\b(true|false|yes|no|not|never)\b", re.IGNORECASE)
 # "Yes, they do" and not "si tratta di": only what stands before a mark is an answer
 FIRST_WORD = re.compile(r"([\w']+)\s*[,.;:!?()–—-]")
 
+NUMBER_CHARS = 200
 NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:[.,]\d+)?(?:[eE][-+]?\d{1,3})?"
 ONE_NUMBER = re.compile(rf"(?<![\w.])[~≈≥≤<>=\s]*({NUMBER})")
 FRACTION = re.compile(rf"({NUMBER})\s*(?:/|out\s+of|von|sur|su|de|di|점\s*/)\s*({NUMBER})", re.IGNORECASE)
@@ -116,7 +117,8 @@ def finite(value: int | float, wanted: str) -> float:
 
 def read_number(text: str, low: float | None, high: float | None, wanted: str) -> float:
     """The number a text names as the score, else the one it starts with, else its only one."""
-    text = unicodedata.normalize("NFKC", text[:2000]).replace("−", "-").strip(" \t\r\n\"'`*")
+    # A score is said in few words; the patterns below look at every pair of numbers.
+    text = unicodedata.normalize("NFKC", text[:NUMBER_CHARS]).replace("−", "-").strip(" \t\r\n\"'`*")
     text = without_scale(text, low, high)
     span = SPAN.match(text)
     if span:
@@ -166,13 +168,14 @@ def to_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value.strip()
+        # Half a surrogate pair can be neither sent nor stored.
+        return clean(value).strip()
     if isinstance(value, bool | int):
         return str(value)
     if isinstance(value, float):
         return "" if not math.isfinite(value) else f"{value:g}"
     if isinstance(value, Sequence) and all(isinstance(one, str) for one in value):
-        return "; ".join(one.strip() for one in value)
+        return "; ".join(clean(one).strip() for one in value)
     return write_json(sane(value))
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from core.prompting.parse import Prompt
 from core.prompting.replies import ReplySchema
-from core.prompting.variables import NONE, OLDER_NAMES, Value, write, write_json
+from core.prompting.variables import NONE, OLDER_NAMES, VARIABLES, Value, write, write_json
 
 DEFAULT_BUDGET = 24_000  # characters of the whole prompt: about 6,000 tokens of English, 12,000 of Chinese
 CUT = " […]"
@@ -59,9 +59,11 @@ def fill_batch(
     reply is `{"items": [{tag, …keys}]}`.
     """
     listed = [{"tag": tag, "item": item} for tag, item in items]
-    batch = {**values, ITEM: listed, "item.name": [name_of(item) for _, item in items]}
     pieces = once(prompt.pieces)
-    names = {pieces[at] for at in range(1, len(pieces), 2)}
+    names = set(pieces[1::2])
+    batch: dict[str, Value] = {**values, ITEM: listed}
+    if "item.name" in names:
+        batch["item.name"] = [name_of(item) for _, item in items]
     written = {name: write(value_of(name, batch)) for name in names}
     fit(prompt, written, batch, budget, pieces)
     tag = fence_tag(written.values(), seed)
@@ -105,16 +107,19 @@ def value_of(name: str, values: Mapping[str, Value]) -> Value:
 # ---------------------------------------------------------------- fences
 
 
-def fence_tag(written: Any, seed: int | None) -> str:
-    """Eight hexadecimal digits that occur in no value."""
+def fence_tag(written: Iterable[str], seed: int | None) -> str:
+    """Eight capital letters, 32 random bits, that occur in no value: capitals, because a text is searched for
+    them several times as fast as for digits and small letters."""
     source: random.Random = random.Random(seed) if seed is not None else SECURE  # noqa: S311 - only for tests
+    values = "\n".join(written)
     while True:
-        tag = f"{source.getrandbits(32):08x}"
-        if not any(tag in one for one in written):
+        tag = f"{source.getrandbits(32):08x}".translate(CAPITALS)
+        if tag not in values:
             return tag
 
 
 SECURE = secrets.SystemRandom()
+CAPITALS = str.maketrans("0123456789abcdef", "ABCDEFGHIJKLMNOP")
 
 
 def fenced(pieces: Sequence[str], written: Mapping[str, str], tag: str) -> str:
@@ -176,8 +181,9 @@ def fit(
     pieces = prompt.pieces if pieces is None else pieces
     if size(pieces, written) <= budget:
         return
+    own = [(name, smaller) for name in written if name not in VARIABLES and name not in OLDER_NAMES]
     for share in (0.15, 0.0):
-        for name, shrink in SHORTENED:
+        for name, shrink in (*SHORTENED, *own):
             for used in [one for one in written if OLDER_NAMES.get(one, one) == name]:
                 excess = size(pieces, written) - budget
                 if excess <= 0:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from core.errors import ConfigError
 from core.prompting import schema_types
-from core.prompting.parse import ParsedFile, Problem, Prompt, SiteEntry, parse_file
+from core.prompting.parse import ParsedFile, Problem, Prompt, SiteEntry, UnknownUse, parse_file
+from core.prompting.refs import STEP_PREFIX
 from core.prompting.schema_types import BASE, did_you_mean
 
 __all__ = ["Problem", "Prompt", "PromptLibrary", "SiteInfo", "check"]
@@ -27,6 +28,7 @@ class SiteInfo:
     types: tuple[str, ...] = (BASE,)
     extends: str = ""
     files: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()  # examples of what can be asked
 
 
 class PromptLibrary:
@@ -49,20 +51,34 @@ class PromptLibrary:
             *wrong_extends(usable, self.sites),
         )
         self._find = lru_cache(maxsize=CACHED_LOOKUPS)(self._look_up)
+        self._steps = lru_cache(maxsize=CACHED_LOOKUPS)(self._order_steps)
+        self._step_refs = step_refs(self.index)
+        if self._step_refs:
+            self.problems += tuple(step_problems(self))
 
     @classmethod
-    def load(cls, site_types: Path | Sequence[Path], prompt_dirs: Sequence[Path]) -> PromptLibrary:
+    def load(
+        cls,
+        site_types: Path | Sequence[Path],
+        prompt_dirs: Sequence[Path],
+        *,
+        files: Sequence[Path] = (),
+        own_variables: Collection[str] = (),
+    ) -> PromptLibrary:
         """Read the base file (or several, each layered over the one before), then every `*.xml` of each
-        folder.
+        folder, then `files` over all of them. `own_variables` are those that steps in Python set.
 
-        Raises ConfigError with a line `file:line:col: what` for each error of a base file. A site's file with
-        an error is left out whole and reported in `problems`; the others hold.
+        Raises ConfigError with a line `file:line:col: what` for each error of a base file and of `files`. A
+        site's file with an error is left out whole and reported in `problems`; the others hold.
         """
         base, folders, problems = read_layers(site_types, prompt_dirs)
-        wrong = [problem for file in base for problem in file.problems if problem.severity == "error"]
+        extra = [[parse_file(path) for path in files]]
+        layers = settled([*([file] for file in base), *folders, *extra], own_variables)
+        named = [*(file for (file,) in layers[: len(base)]), *layers[-1]]
+        wrong = [one for file in named for one in file.problems if one.severity == "error"]
         if wrong:
             raise ConfigError("\n".join(str(problem) for problem in wrong))
-        return cls([*([file] for file in base), *folders], problems)
+        return cls(layers, problems)
 
     def find(self, ref: str, site: str = "", item_type: str = "") -> Prompt | None:
         """The prompt that holds for `ref`, or None where there is none or it is switched off.
@@ -93,6 +109,38 @@ class PromptLibrary:
             for one in types:
                 yield from self.index.get((place, one, ref), ())
 
+    def steps(self, site: str = "", item_type: str = "") -> tuple[Prompt, ...]:
+        """The steps of its own that a site has for a type, each after those whose variable it uses. Steps
+        that wait for each other in a circle are left out (and named in `problems`)."""
+        if not self._step_refs:
+            return ()
+        return self._steps(site if site in self.sites else "", item_type)
+
+    def _order_steps(self, site: str, item_type: str) -> tuple[Prompt, ...]:
+        waiting = self.steps_named(site, item_type)
+        ordered: list[Prompt] = []
+        while waiting:
+            free = [step for step in waiting if not any(goes_before(one, step) for one in waiting)]
+            if not free:
+                break
+            ordered += free
+            waiting = [step for step in waiting if step not in free]
+        return tuple(ordered)
+
+    def steps_named(self, site: str, item_type: str) -> list[Prompt]:
+        """The steps that hold for a site and type, by name; of several that set one variable the first."""
+        by_variable: dict[str, Prompt] = {}
+        for ref in self.refs_of_steps(site):
+            step = self.find(ref, site, item_type)
+            if step is not None:
+                by_variable.setdefault(step.sets, step)
+        return list(by_variable.values())
+
+    def refs_of_steps(self, site: str) -> list[str]:
+        """The refs of all own steps that a site, those it builds on, or all sites have, sorted."""
+        places = (*self.lineage(site), None)
+        return sorted({ref for place in places for ref in self._step_refs.get(place, ())})
+
     def lineage(self, site: str) -> tuple[str, ...]:
         """The site and those it builds on, each once."""
         found: dict[str, None] = {}
@@ -109,6 +157,10 @@ class PromptLibrary:
         """Every prompt of every usable file."""
         return [prompt for same in self.index.values() for prompt in same]
 
+    def in_force(self) -> list[Prompt]:
+        """Of equal definitions the one that holds, without those that are switched off."""
+        return [same[0] for same in self.index.values() if same[0].enabled]
+
     def refs(self) -> list[str]:
         """The refs there are prompts for, sorted."""
         return sorted({ref for _, _, ref in self.index})
@@ -120,14 +172,16 @@ def check(
     *,
     files: Sequence[Path] = (),
     sites: Collection[str] | None = None,
+    own_variables: Collection[str] = (),
 ) -> list[Problem]:
     """All problems of these files, by file and line; raises nothing. `files` are checked on top as if they
     were in a folder of their own. With `sites` (those that are loaded), files for other sites are named as
     unused."""
     base, folders, problems = read_layers(site_types, prompt_dirs)
     extra = [parse_file(path) for path in files]
-    library = PromptLibrary([*([file] for file in base), *folders, extra], problems)
-    found = [*library.problems, *(idle(file, sites) for layer in (*folders, extra) for file in layer)]
+    layers = settled([*([file] for file in base), *folders, extra], own_variables)
+    library = PromptLibrary(layers, problems)
+    found = [*library.problems, *(idle(file, sites) for layer in layers[len(base) :] for file in layer)]
     named = {str(path) for path in files}
     listed = {problem for problem in found if problem and (not named or problem.file in named)}
     return sorted(listed, key=lambda one: (one.file, one.line, one.col, one.what))
@@ -141,12 +195,12 @@ def read_layers(
     folders: list[list[ParsedFile]] = []
     for folder in prompt_dirs:
         try:
-            entries = sorted(entry for entry in folder.iterdir() if entry.is_file())
+            entries = sorted(one for one in folder.iterdir() if one.name[0] != "." and one.is_file())
         except OSError as exc:
             problems.append(Problem(str(folder), 1, 1, "error", f"cannot be read: {exc.strerror}"))
             continue
         folders.append([parse_file(entry) for entry in entries if entry.suffix == ".xml"])
-        problems += [not_read(entry) for entry in entries if entry.suffix != ".xml" and entry.name[0] != "."]
+        problems += [not_read(entry) for entry in entries if entry.suffix != ".xml"]
     return [parse_file(path) for path in bases], folders, problems
 
 
@@ -166,6 +220,63 @@ def idle(file: ParsedFile, sites: Collection[str] | None) -> Problem | None:
         listed = ", ".join(f"`{name}`" for name in sorted(names))
         return Problem(file.file, 1, 1, "warning", f"is not used: no site {listed} is loaded")
     return None
+
+
+def settled(layers: Sequence[Layer], own_variables: Collection[str] = ()) -> list[list[ParsedFile]]:
+    """The files without the complaints on variables that a step sets: one of any file for the same site, for
+    one it builds on, or for all sites, or a step in Python (`own_variables`)."""
+    if not any(file.unknown for layer in layers for file in layer):
+        return [list(layer) for layer in layers]
+    sets = {(p.site, p.sets) for layer in layers for file in layer for p in file.prompts if p.sets}
+    above = {site.name: site.extends for site in merged_sites(layers).values()}
+
+    def known(use: UnknownUse) -> bool:
+        if use.name in own_variables or (None, use.name) in sets:
+            return True
+        place, passed = use.site or "", set[str]()
+        while place and place not in passed:
+            if (place, use.name) in sets:
+                return True
+            passed.add(place)
+            place = above.get(place, "")
+        return False
+
+    return [[file.without(known) for file in layer] for layer in layers]
+
+
+def goes_before(step: Prompt, prompt: Prompt) -> bool:
+    """Whether `prompt` is filled only once `step` is done: it uses its variable, or the step says so."""
+    return step.sets in prompt.variables or prompt.ref in step.before
+
+
+def step_refs(index: Mapping[tuple[str | None, str, str], object]) -> dict[str | None, frozenset[str]]:
+    """The refs of own steps by the site that has them."""
+    found: dict[str | None, set[str]] = {}
+    for site, _, ref in index:
+        if ref.startswith(STEP_PREFIX):
+            found.setdefault(site, set()).add(ref)
+    return {site: frozenset(refs) for site, refs in found.items()}
+
+
+def step_problems(library: PromptLibrary) -> Iterator[Problem]:
+    """Steps that never run: because they wait for each other, or because another sets their variable."""
+    places = {(step.site or "", step.item_type) for step in library.prompts() if step.sets}
+    said: set[tuple[str, int, str]] = set()
+    for site, item_type in sorted(places):
+        runs = library.steps(site, item_type)
+        named = library.steps_named(site, item_type)
+        found = [library.find(ref, site, item_type) for ref in library.refs_of_steps(site)]
+        for step in (one for one in found if one is not None and one not in runs):
+            if (where := (step.file, step.line, step.ref)) in said:
+                continue
+            said.add(where)
+            what = f"`{step.ref}` never runs: it and others wait for each other's variables"
+            if step not in named:
+                other = next(one for one in named if one.sets == step.sets)
+                what = (
+                    f"`{step.ref}` never runs: `{other.ref}` sets `{step.sets}` ({other.file}:{other.line})"
+                )
+            yield Problem(step.file, step.line, 1, "warning", what)
 
 
 def index_of(layers: Sequence[Layer]) -> dict[tuple[str | None, str, str], tuple[Prompt, ...]]:
@@ -193,6 +304,7 @@ def merged_sites(layers: Sequence[Layer]) -> dict[str, SiteInfo]:
                     entry.types or known.types,
                     entry.extends or known.extends,
                     tuple(dict.fromkeys((*known.files, entry.file))),
+                    entry.questions or known.questions,
                 )
     return sites
 

@@ -6,8 +6,8 @@ import codecs
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -15,7 +15,7 @@ from lxml import etree
 
 from core.prompting import schema_types
 from core.prompting.examples import ATTRIBUTES, Example, values_of
-from core.prompting.refs import COMMON, OLDER_REFS, REFS, TOOL_PREFIX, lookup
+from core.prompting.refs import COMMON, OLDER_REFS, REFS, STEP_PREFIX, TOOL_PREFIX, lookup
 from core.prompting.replies import ReplySchema, short
 from core.prompting.schema_types import did_you_mean
 from core.prompting.variables import BARE_USE, OLDER_NAMES, USE, VARIABLES, Value, split
@@ -25,6 +25,8 @@ Severity = Literal["error", "warning"]
 
 MAX_FILE_BYTES = 2_000_000
 SITE_NAME = re.compile(r"[a-z0-9._-]{1,64}")
+STEP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+OWN_VARIABLE = re.compile(r"request\.[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """One prompt as it stands in a file. `site` None: for every site. `item_type` is a local name, `Thing`
-    the base. `pieces` is the text cut at its variables (see `variables.split`)."""
+    the base. `pieces` is the text cut at its variables (see `variables.split`). A step of a site's own has
+    the ref `step:NAME`; `sets` is the variable it gives a value, `before` the prompts that wait for it also
+    where they don't use that variable."""
 
     ref: str
     site: str | None
@@ -62,6 +66,14 @@ class Prompt:
     file: str
     line: int
     pieces: tuple[str, ...] = ()
+    sets: str = ""
+    before: tuple[str, ...] = ()
+
+    @property
+    def key_set(self) -> str:
+        """The key of a step's reply that is its variable's value."""
+        keys = self.reply.keys if self.reply else ()
+        return keys[0] if len(keys) == 1 else self.sets.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +87,39 @@ class SiteEntry:
     file: str
     line: int
     col: int
+    questions: tuple[str, ...] = ()  # to show to people who don't know what to ask
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownUse:
+    """A variable that is none of ours: an error, unless a step of this site (or of all) sets it."""
+
+    name: str
+    site: str | None
+    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What a file holds. With an error among its problems, `usable` is False."""
+    """What a file holds. With an error among its problems, `usable` is False. What is in `unknown` is among
+    the problems too, until `without` takes it out."""
 
     file: str
     prompts: tuple[Prompt, ...] = ()
     sites: tuple[SiteEntry, ...] = ()
     problems: tuple[Problem, ...] = ()
+    unknown: tuple[UnknownUse, ...] = ()
+
+    def without(self, known: Callable[[UnknownUse], bool]) -> ParsedFile:
+        """The file without the complaints on variables that are `known` after all."""
+        cleared = {use.problem for use in self.unknown if known(use)}
+        if not cleared:
+            return self
+        return replace(
+            self,
+            problems=tuple(one for one in self.problems if one not in cleared),
+            unknown=tuple(use for use in self.unknown if use.problem not in cleared),
+        )
 
     @property
     def usable(self) -> bool:
@@ -138,12 +173,8 @@ BEFORE_ROOT = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*", re.S)
 
 def decoded(raw: bytes) -> str:
     """The text of a file by its byte order mark, else its XML declaration, else UTF-8."""
-    name = next((name for bom, name in BOMS if raw.startswith(bom)), "")
-    if name:
-        raw = raw[2 if name != "utf-8" else 3 :]
-    else:
-        declared = DECLARED.match(raw[:200])
-        name = declared[1].decode() if declared else "utf-8"
+    mark, name = encoding_of(raw)
+    raw = raw[len(mark) :]
     try:
         return raw.decode(name).replace("\r\n", "\n").replace("\r", "\n")
     except LookupError:
@@ -156,6 +187,15 @@ def decoded(raw: bytes) -> str:
         ) from None
     except ValueError as exc:
         raise SourceError(f"not valid {name}: {exc}; save the file as UTF-8") from None
+
+
+def encoding_of(raw: bytes) -> tuple[bytes, str]:
+    """The byte order mark (or nothing) and the name of the encoding."""
+    for mark, name in BOMS:
+        if raw.startswith(mark):
+            return mark, name
+    declared = DECLARED.match(raw[:200])
+    return b"", declared[1].decode() if declared else "utf-8"
 
 
 def tree_of(text: str) -> etree._Element:
@@ -276,12 +316,16 @@ class Source:
 # ---------------------------------------------------------------- elements
 
 ROOTS = ("root", "Sites", "Tools", "QueryAnalysisSettings")
-PROMPTS = ("Prompt", "QueryAnalysis", "Tool")
+PROMPTS = ("Prompt", "QueryAnalysis", "Tool", "Step")
 PROMPT_ATTRIBUTES = frozenset(
     {"ref", "name", "tier", "enabled", "temperature", "max_tokens", "timeout", "responseModel"}
 )
+STEP_ATTRIBUTES = frozenset(
+    {"ref", "sets", "before", "tier", "enabled", "temperature", "max_tokens", "timeout"}
+)
 SITE_ATTRIBUTES = frozenset({"ref", "id", "name", "types", "extends"})
-SITE_PARTS = ("description", "itemType")
+SITE_PARTS = ("description", "itemType", "question")
+MAX_EXAMPLE_CHARS = 200
 
 
 class Reader:
@@ -295,6 +339,7 @@ class Reader:
         self.prompts: list[Prompt] = []
         self.sites: list[SiteEntry] = []
         self.problems: list[Problem] = []
+        self.unknown: list[UnknownUse] = []
         self.first: dict[tuple[str | None, str, str], tuple[int, int]] = {}
 
     def read(self) -> ParsedFile:
@@ -311,7 +356,11 @@ class Reader:
                 else:
                     self.read_type_or_prompt(child, None)
         self.problems.sort(key=lambda one: (one.line, one.col))
-        return ParsedFile(self.file, tuple(self.prompts), tuple(self.sites), tuple(self.problems))
+        parsed = ParsedFile(
+            self.file, tuple(self.prompts), tuple(self.sites), tuple(self.problems), tuple(self.unknown)
+        )
+        own = {(prompt.site, prompt.sets) for prompt in self.prompts if prompt.sets}
+        return parsed.without(lambda use: bool({(use.site, use.name), (None, use.name)} & own))
 
     def read_site(self, element: etree._Element) -> None:
         names = [element.get(key) for key in ("ref", "id", "name") if element.get(key)]
@@ -344,7 +393,27 @@ class Reader:
         ]
         extends = element.get("extends", "").strip()
         at = self.place(element)
-        self.sites.append(SiteEntry(name, " ".join(descriptions), types, extends, self.file, *at))
+        questions = tuple(self.read_questions(element))
+        self.sites.append(SiteEntry(name, " ".join(descriptions), types, extends, self.file, *at, questions))
+
+    def read_questions(self, element: etree._Element) -> Iterator[str]:
+        """Example questions, each once; one that no button can hold is a problem."""
+        seen: set[str] = set()
+        for child in element:
+            if local(child) != "question":
+                continue
+            self.unknown_attributes(child, frozenset())
+            question = " ".join(text_of(child).split())
+            if not question:
+                self.error(child, "`<question>` is empty")
+            elif len(question) > MAX_EXAMPLE_CHARS:
+                what = f"`<question>` has {len(question)} characters; an example may have {MAX_EXAMPLE_CHARS}"
+                self.error(child, what)
+            elif question.casefold() in seen:
+                self.warning(child, f"the question {short(question)} stands here twice")
+            else:
+                seen.add(question.casefold())
+                yield question
 
     def read_type_or_prompt(self, element: etree._Element, site: str | None) -> None:
         name = local(element)
@@ -360,26 +429,30 @@ class Reader:
             if local(child) in PROMPTS:
                 self.read_prompt(child, site, item_type)
             else:
-                self.error(child, f"`<{local(child)}>` inside `<{name}>`: only `<Prompt>` may stand here")
+                self.error(
+                    child, f"`<{local(child)}>` inside `<{name}>`: only `<Prompt>` or `<Step>` may stand here"
+                )
         return None
 
     def read_prompt(self, element: etree._Element, site: str | None, item_type: str) -> None:
-        tool = local(element) == "Tool"
+        tool, step = local(element) == "Tool", local(element) == "Step"
         ref = (element.get("name" if tool else "ref") or "").strip()
         if not ref:
-            example = '`<Tool name="…">`' if tool else '`<Prompt ref="…">`'
+            example = '`<Tool name="…">`' if tool else f'`<{local(element)} ref="…">`'
             return self.error(element, f"`<{local(element)}>` says not which one it is: {example}")
-        ref = TOOL_PREFIX + ref if tool else ref
-        self.unknown_attributes(element, PROMPT_ATTRIBUTES)
+        ref = TOOL_PREFIX + ref if tool else STEP_PREFIX + ref if step else ref
+        self.unknown_attributes(element, STEP_ATTRIBUTES if step else PROMPT_ATTRIBUTES)
         self.check_ref(element, ref, site, item_type)
         string = self.only_child(element, "prompt" if tool else "promptString")
         if string is None and not tool:
             return self.error(element, f"`{ref}` has no text: it needs a `<promptString>`")
         text = text_of(string).strip() if string is not None else ""
         if string is not None:
-            self.check_variables(string, ref)
+            self.check_variables(string, ref, site)
         self.check_children(element)
         reply = self.read_reply(element, ref)
+        if step:
+            self.check_step(element, ref, reply)
         pieces = split(text)
         if string is not None and not text:
             self.error(string, f"`{ref}` has no text in its `<promptString>`")
@@ -396,13 +469,37 @@ class Reader:
                 max_tokens=whole(self.number(element, "max_tokens", 1, 200_000)),
                 timeout_s=self.number(element, "timeout", 0.1, 600),
                 enabled=self.flag(element, "enabled"),
-                examples=tuple(self.read_examples(element, reply)) if not tool else (),
+                examples=tuple(self.read_examples(element, reply, site)) if not tool else (),
                 file=self.file,
                 line=self.place(element)[0],
                 pieces=pieces,
+                sets=element.get("sets", "").strip() if step else "",
+                before=names_in(element.get("before", "")) if step else (),
             )
         )
         return None
+
+    def check_step(self, element: etree._Element, ref: str, reply: ReplySchema | None) -> None:
+        """What a step needs beside a text: a name, a variable to set, one key to set it from."""
+        name, sets = ref.removeprefix(STEP_PREFIX), element.get("sets", "").strip()
+        if not STEP_NAME.fullmatch(name):
+            self.error(element, f"`{name}` is no step name: a letter, then letters, digits, `_`, `-`")
+        if not OWN_VARIABLE.fullmatch(sets):
+            self.error(element, f'sets="{sets}": a step sets a variable of its own, such as `request.season`')
+        elif sets in VARIABLES or sets in OLDER_NAMES:
+            self.error(element, f'sets="{sets}": that variable has a value already; choose another name')
+        last = sets.rpartition(".")[2]
+        if reply is None:
+            self.error(element, f'a step needs a returnStruc with one key: `{{"{last}": "what it is"}}`')
+        elif len(reply.keys) > 1 and last not in reply.keys:
+            self.error(
+                element, f"which of {listed(reply.keys)} is the value? Name it `{last}`, or keep one key"
+            )
+        for one in names_in(element.get("before", "")):
+            if lookup(one) is None:
+                self.warning(
+                    element, f'before="{one}": no prompt has this ref{did_you_mean(one, list(REFS))}'
+                )
 
     def check_ref(self, element: etree._Element, ref: str, site: str | None, item_type: str) -> None:
         if lookup(ref) is None:
@@ -417,7 +514,7 @@ class Reader:
             )
         self.first[key] = self.place(element)
 
-    def check_variables(self, string: etree._Element, ref: str) -> None:
+    def check_variables(self, string: etree._Element, ref: str, site: str | None) -> None:
         span = self.spans[string]
         asked = lookup(ref)
         for use in USE.finditer(self.source.blanked, span.inside, span.end):
@@ -428,7 +525,10 @@ class Reader:
                 )
             elif name not in VARIABLES:
                 self.add(use.start(), "error", f"unknown variable `{{{name}}}`{guess_variable(name)}")
-            elif asked and asked.keys and name not in COMMON | asked.variables:
+                self.unknown.append(UnknownUse(name, site, self.problems[-1]))
+            elif (
+                asked and (asked.keys or ref.startswith(STEP_PREFIX)) and name not in COMMON | asked.variables
+            ):
                 self.add(
                     use.start(), "warning", f"`{{{name}}}` has no value in `{ref}`; it is filled as (none)"
                 )
@@ -509,12 +609,14 @@ class Reader:
         start = self.source.text.find(text[: offset or 1], span.inside, span.end)
         return start + offset if start >= 0 else span.inside
 
-    def read_examples(self, element: etree._Element, reply: ReplySchema | None) -> Iterator[Example]:
+    def read_examples(
+        self, element: etree._Element, reply: ReplySchema | None, site: str | None
+    ) -> Iterator[Example]:
         for child in element:
             if local(child) == "example":
-                yield self.read_example(child, reply)
+                yield self.read_example(child, reply, site)
 
-    def read_example(self, element: etree._Element, reply: ReplySchema | None) -> Example:
+    def read_example(self, element: etree._Element, reply: ReplySchema | None, site: str | None) -> Example:
         values: dict[str, Value] = {}
         for name, given in attributes(element).items():
             found = values_of(name, json_or_text(given))
@@ -528,10 +630,12 @@ class Reader:
         for child in element:
             if local(child) == "value":
                 name = child.get("name", "")
-                found = values_of(name, json_or_text(text_of(child).strip()))
+                value = json_or_text(text_of(child).strip())
+                found = values_of(name, value)
                 if not found:
                     self.error(child, f"unknown variable `{name}` of `<value>`{guess_variable(name)}")
-                values |= found
+                    self.unknown.append(UnknownUse(name, site, self.problems[-1]))
+                values |= found or {name: value}
             elif local(child) == "expect":
                 expect = self.read_expect(child, reply)
             else:
@@ -548,10 +652,11 @@ class Reader:
         if not isinstance(expect, dict):
             self.error(element, "`<expect>` has to be a JSON object")
             return None
+        keys = reply.keys if reply else FILLED_KEYS
         for key in expect:
-            if reply is None or key not in reply.keys:
-                near = did_you_mean(key, list(reply.keys)) if reply else ""
-                self.error(element, f"`<expect>` names `{key}`, which the returnStruc has not{near}")
+            if key not in keys:
+                has = "the returnStruc has not" if reply else "a prompt that asks nothing has not"
+                self.error(element, f"`<expect>` names `{key}`, which {has}{did_you_mean(key, list(keys))}")
         return expect
 
     # ---- attributes
@@ -619,6 +724,8 @@ WORDS: Mapping[str, Any] = {
 
 
 NO_STRUCTURE = "the returnStruc cannot be used"
+# What an example of a prompt that asks nothing may expect: its filled text.
+FILLED_KEYS = ("text",)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -662,3 +769,8 @@ def json_or_text(text: str) -> Value:
 
 def refuse_constant(name: str) -> None:
     raise ValueError(f"`{name}` is no JSON")
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names parted by white space or commas."""
+    return tuple(one for one in re.split(r"[\s,]+", text) if one)

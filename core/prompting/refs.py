@@ -87,6 +87,10 @@ REFS: Mapping[str, Ref] = {
         {"item_details_query": YES_NO, "item_title": MAY, "details_being_asked": MAY},
         purpose="a list of items, or details of one",
     ),
+    "DetectComparisonPrompt": Ref(
+        {"comparison_query": YES_NO, "item1_name": MAY, "item2_name": MAY, "details_requested": MAY},
+        purpose="are two items to be compared, and which",
+    ),
     "RequiredInfoPrompt": Ref(
         {"required_info_found": YES_NO, "user_question": MAY},
         purpose="is there enough to search with; else what to ask back",
@@ -170,11 +174,16 @@ REQUIRED_KEYS: Mapping[str, tuple[str, ...]] = {name: tuple(ref.keys) for name, 
 
 
 def lookup(ref: str) -> Ref | None:
-    """What is known of `ref`, ours or NLWeb's; a tool's prompt (`tool:NAME`) needs its score."""
+    """What is known of `ref`, ours or NLWeb's; a tool's prompt (`tool:NAME`) needs its score, a step of a
+    site's own (`step:NAME`) has the keys its author gives it."""
     if ref.startswith(TOOL_PREFIX):
         return TOOL
+    if ref.startswith(STEP_PREFIX):
+        return STEP
     return REFS.get(ref) or OLDER_REFS.get(ref)
 
 
 TOOL_PREFIX = "tool:"
+STEP_PREFIX = "step:"
 TOOL = Ref({"score": SCORE}, TOOLS | DETAILS, "does this tool suit the question?")
+STEP = Ref({}, purpose="a step of the site's own: sets a variable for later prompts")

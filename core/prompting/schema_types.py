@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -50,6 +50,16 @@ def known(name: str) -> bool:
     return name in parents()
 
 
+@cache
+def _by_fold() -> Mapping[str, str]:
+    return {name.casefold(): name for name in parents()}
+
+
+def spelled(name: str) -> str:
+    """The class as schema.org spells it, whatever the case; a name that is none as it is."""
+    return _by_fold().get(name.casefold(), name)
+
+
 @lru_cache(maxsize=4096)
 def ancestors(name: str) -> tuple[str, ...]:
     """All classes above `name`, nearest first (breadth first, parents in the vocabulary's order), the base
@@ -64,6 +74,12 @@ def ancestors(name: str) -> tuple[str, ...]:
         level = [above for above in dict.fromkeys(level) if above not in found and above not in (name, BASE)]
         found |= dict.fromkeys(level)
     return (*found, BASE)
+
+
+def kinds(types: Iterable[str]) -> list[str]:
+    """These classes and all above them but the base, sorted: what an item of these types is."""
+    found = {one for name in map(local_name, types) for one in (name, *ancestors(name))}
+    return sorted(found - {BASE})
 
 
 def guess(name: str) -> str:

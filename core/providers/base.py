@@ -50,6 +50,11 @@ class ChatModel(Protocol):
         """What `api_version.llm` tells clients, e.g. `gpt-4.1`."""
         ...
 
+    @property
+    def trouble(self) -> str:
+        """What the last call failed of, for the operator; empty since the last one that did not."""
+        ...
+
     async def complete(self, call: ModelCall, usage: Usage) -> str:
         """The whole reply text (thinking removed). Raises ModelError and its kinds. Retries (honouring
         Retry-After) stay inside the call's time budget; cancellation closes the connection."""

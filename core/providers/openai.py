@@ -90,6 +90,7 @@ class OpenAIChat:
         self._max_retries = max_retries
         self._backoff_s = backoff_s
         self._abilities = {model: Abilities() for model in self._models.values()}
+        self.trouble = ""
 
     @property
     def name(self) -> str:
@@ -124,9 +125,14 @@ class OpenAIChat:
                     async for piece in pieces:
                         begun = True
                         yield piece
+                self.trouble = ""
                 return
+            except ModelError as failed:
+                self.trouble = failed.message
+                raise
             except Again as again:
                 if begun or (not again.free and retries >= self._max_retries):
+                    self.trouble = again.error.message
                     raise again.error from again.__cause__
                 if not again.free:
                     await budget.pause(again, self._backoff_s * 2**retries)

@@ -172,6 +172,8 @@ def part_of(payload: Any) -> Part:
         raise BadModelReply("the model endpoint sent something that is not a reply")
     choice = choices[0] if choices and isinstance(choices[0], dict) else {}
     message = choice.get("delta") or choice.get("message") or {}
+    if not isinstance(message, dict):
+        raise BadModelReply("the model endpoint sent something that is not a reply")
     return Part(
         text=content_text(message.get("content")),
         finished=bool(choice.get("finish_reason")),

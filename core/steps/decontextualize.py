@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from core.prompting.ask import Prompter
 from core.providers.base import Usage
@@ -10,6 +11,10 @@ from core.query import Query
 from core.retrieval import Part
 from core.steps.base import Outcome
 
+FROM_QUESTIONS = "PrevQueryDecontextualizer"
+FROM_PAGE = "DecontextualizeContextPrompt"
+FROM_BOTH = "FullDecontextualizePrompt"
+CONTEXT_CHARS = 200  # of a page's beginning: its name, mostly
 # How much the previous question counts beside the present one when no model can join them.
 FOLLOW_UP_WEIGHT = 0.45
 COMPLETE_WEIGHT = 0.1
@@ -25,16 +30,27 @@ _LEANS = re.compile(
 
 
 class Decontextualize:
-    """`PrevQueryDecontextualizer`; never runs for a first question, nor where the client has rewritten it."""
+    """Joins the question with the questions before, with the page it is asked on, or with both.
+
+    Never runs for a first question without a page, nor where the client has rewritten it.
+    """
+
+    limit_s: ClassVar[float] = 6.0
+
+    def prompt(self, query: Query) -> str:
+        if not query.context_text:
+            return FROM_QUESTIONS
+        return FROM_BOTH if query.prev or query.whiteboard else FROM_PAGE
 
     async def run(self, query: Query, prompter: Prompter, usage: Usage) -> Outcome:
-        if not query.prev or query.decontextualized_query is not None:
+        if not leans_on_something(query):
             return Outcome()
-        reply = await prompter.ask("PrevQueryDecontextualizer", query, usage)
-        if reply is None or not reply["requires_decontextualization"]:
+        reply = await prompter.ask(self.prompt(query), query, usage)
+        # The prompts for pages say by an unchanged question that it is complete.
+        if reply is None or not reply.get("requires_decontextualization", True):
             return Outcome()
         rewritten = " ".join(str(reply["decontextualized_query"]).split())
-        if not rewritten or rewritten == query.text:
+        if not rewritten or rewritten == " ".join(query.text.split()):
             return Outcome()
         return Outcome(rewritten=rewritten)
 
@@ -43,10 +59,22 @@ class Decontextualize:
         return Outcome()
 
 
+def leans_on_something(query: Query) -> bool:
+    """Whether there is anything the question could mean without saying so, and nobody has said it yet."""
+    if query.decontextualized_query is not None:
+        return False
+    return bool(query.prev or query.whiteboard or query.context_text)
+
+
 def parts_of(query: Query) -> list[Part]:
-    """The question and, at a lower weight, the previous one: how a follow-up is searched without a model."""
-    if not query.prev:
+    """The question and, at a lower weight, the previous one (else the beginning of the page it is asked on):
+    how a follow-up is searched without a model."""
+    if query.prev:
+        before = (query.searched or query.prev)[-1]
+    elif query.context_text:
+        before = query.context_text.splitlines()[0][:CONTEXT_CHARS]
+    else:
         return [Part(query.text)]
     words = query.text.split()
     leans = len(words) <= SHORT_WORDS or _LEANS.match(query.text.strip()) is not None
-    return [Part(query.text), Part(query.prev[-1], FOLLOW_UP_WEIGHT if leans else COMPLETE_WEIGHT)]
+    return [Part(query.text), Part(before, FOLLOW_UP_WEIGHT if leans else COMPLETE_WEIGHT)]

@@ -1,29 +1,79 @@
-"""Detect that the person asks to remember something, by the site's and type's own prompt."""
+"""Detect what a message asks of the memory, by the site's and type's own prompt."""
 
 from __future__ import annotations
 
-from core.memory import Request
-from core.phrases import is_sensitive, memory_request
+from typing import Any, ClassVar
+
+from core.memory import KINDS, Request
+from core.memory.claims import grounded, is_sensitive, kind_of
+from core.phrases import memory_request
 from core.prompting.ask import Prompter
 from core.providers.base import Usage
 from core.query import Query
 from core.steps.base import Outcome
 
+MAX_FACTS = 10  # in one message; the prompt joins several with semicolons
+
 
 class DetectMemory:
     """`DetectMemoryRequestPrompt`: only what is explicitly asked for, about the person who asks."""
 
+    # Nobody waits for it but the last message, and what it finds was asked for.
+    limit_s: ClassVar[float] = 10.0
+
+    def prompt(self, _query: Query) -> str:
+        return "DetectMemoryRequestPrompt"
+
     async def run(self, query: Query, prompter: Prompter, usage: Usage) -> Outcome:
         reply = await prompter.ask("DetectMemoryRequestPrompt", query, usage)
-        if reply is None or not reply["is_memory_request"]:
+        if reply is None:
             return Outcome()
-        fact = " ".join(str(reply["memory_request"]).split())
-        if not fact or reply.get("action", "remember") not in ("remember", ""):
+        said = memory_request(query.text)
+        if "action" not in reply and said is not None and said.action != "remember":
+            # NLWeb's prompts know of remembering only: the rest is known by its phrase.
+            return Outcome(memory=(said,))
+        if not reply["is_memory_request"]:
             return Outcome()
-        sensitive = bool(reply.get("sensitive", False)) or is_sensitive(f"{fact} {query.text}")
-        return Outcome(
-            remember=Request(text=fact, kind=str(reply.get("kind") or "fact"), sensitive=sensitive)
-        )
+        action = str(reply.get("action") or "remember").strip().casefold()
+        if action == "list":
+            return Outcome(memory=(Request(text="", action="list"),))
+        if action == "forget":
+            return Outcome(memory=(_forget(reply, said),))
+        facts = [" ".join(fact.split()) for fact in str(reply["memory_request"]).split(";")]
+        # A fact is made of what the person said: one that a model reads out of its prompt is not believed.
+        kept = [fact for fact in facts if fact and grounded(fact, query.text)][:MAX_FACTS]
+        return Outcome(memory=tuple(_remember(fact, reply, query) for fact in kept))
 
     def fallback(self, query: Query) -> Outcome:
-        return Outcome(remember=memory_request(query.text))
+        said = memory_request(query.text)
+        return Outcome(memory=(said,) if said is not None else ())
+
+
+def commands(query: Query, prompter: Prompter | None) -> bool:
+    """Whether the message does nothing but ask the memory to forget or to tell, so that nothing is searched.
+
+    A site that has switched the memory prompt off has switched this off, too.
+    """
+    if prompter is not None and prompter.find("DetectMemoryRequestPrompt", query) is None:
+        return False
+    said = memory_request(query.text)
+    return said is not None and said.action != "remember"
+
+
+def _remember(fact: str, reply: dict[str, Any], query: Query) -> Request:
+    kind = str(reply.get("kind") or "")
+    return Request(
+        text=fact,
+        kind=kind if kind in KINDS else kind_of(fact),
+        sensitive=bool(reply.get("sensitive", False)) or is_sensitive(f"{fact} {query.text}"),
+        subject=str(reply.get("subject") or ""),
+        attribute=str(reply.get("attribute") or ""),
+    )
+
+
+def _forget(reply: dict[str, Any], said: Request | None) -> Request:
+    if said is not None and said.action == "forget":
+        return said
+    fact = " ".join(str(reply["memory_request"]).split())
+    # Nothing goes by the model's word alone: what it reads as "forget" is asked about.
+    return Request(text=fact, action="forget", everything=not fact, certain=False)

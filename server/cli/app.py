@@ -13,7 +13,7 @@ from core.errors import AskError, BadQuery, ConfigError
 from server.cli.context import Context
 
 # A verb is imported when it is called: `--help` must not wait for the parts of a server.
-VERBS = ("serve", "load", "ask", "search", "sites", "documents", "delete")
+VERBS = ("serve", "load", "ask", "search", "sites", "documents", "delete", "prompts", "mcp", "memory")
 
 
 class Group(click.Group):
@@ -36,7 +36,7 @@ class Group(click.Group):
             sys.exit(2)
         except AskError as failed:
             click.echo(f"askable: {failed.message}", err=True)
-            sys.exit(1)
+            sys.exit(2 if failed.code == BadQuery.code else 1)
         except KeyboardInterrupt:
             click.echo("askable: stopped", err=True)
             sys.exit(130)

@@ -13,6 +13,8 @@ from server.cli.client import connect
 from server.cli.context import Context
 from server.cli.output import Output, output_options
 
+TERMINAL = "terminal"
+
 
 @click.command("ask")
 @click.argument("question")
@@ -49,6 +51,9 @@ def command(
 
 async def _run(settings: Settings, body: dict[str, Any], output: Output) -> None:
     async with connect(settings) as api:
+        if "conversation_id" in body:
+            # The operator's token speaks for nobody, and nobody's conversation is kept.
+            api.speak_for(TERMINAL)
         if output.as_json:
             answer = await api.json("POST", "/ask", body={**body, "streaming": False})
             output.json(answer)
@@ -71,12 +76,21 @@ def _show(frame: dict[str, Any], items: dict[str, dict[str, Any]], output: Outpu
         output.note("(no language model is configured: results come straight from search)")
     elif kind == "decontextualized_query":
         output.note(f"Searched for: {frame['decontextualized_query']}")
-    elif kind in ("remember", "asking_sites"):
+    elif kind == "asking_sites":
         output.note(frame["message"])
+    elif kind == "remember":
+        kept = (
+            frame["message"]
+            if frame["memory_id"]
+            else "(facts are remembered on the page, where you can agree)"
+        )
+        output.note(kept)
     elif kind == "result_batch":
         for item in frame["results"]:
             items[item["document_id"]] = item
-            _show_item(item, output)
+            # A person sees results as they come; a program gets them once, in the final order.
+            if output.terminal:
+                _show_item(item, output)
     elif kind == "no_results":
         output.note(frame["message"])
     elif kind == "error":
@@ -94,10 +108,11 @@ def _show_item(item: dict[str, Any], output: Output) -> None:
 
 
 def _show_order(order: list[str], items: dict[str, dict[str, Any]], output: Output) -> None:
-    """Results came as they were known; the final order is told where it is another one."""
-    if list(items) == order:
-        return
-    output.note("Best first:")
-    for place, document_id in enumerate(order, 1):
-        if document_id in items:
-            output.note(f"{place:3}. {items[document_id]['name']}")
+    final = [items[document_id] for document_id in order if document_id in items]
+    if not output.terminal:
+        for item in final:
+            _show_item(item, output)
+    elif list(items) != order:
+        output.note("Best first:")
+        for place, item in enumerate(final, 1):
+            output.note(f"{place:3}. {item['name']}")

@@ -5,24 +5,30 @@ Whichever it is, a verb speaks the same requests; so what the command line does 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
 import tempfile
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import click
 import orjson
 
+from core.datadir import FolderInUse
 from core.errors import AskError, StoreError
 from core.settings import Settings
 
 log = logging.getLogger(__name__)
 
 SERVER_FILE = "server.json"
+WAIT_S = 600.0  # for another command that has the data folder
+WAIT_STEP_S = 0.3
 TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5)
 
 
@@ -43,6 +49,10 @@ class Api:
         self._base = base.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"}
         self.own = own  # whether the server runs for this command alone
+
+    def speak_for(self, user: str) -> None:
+        """Ask in this user's name: an identity of the operator's own, apart from keys' and visitors'."""
+        self._headers["X-User-Id"] = user
 
     async def json(
         self, method: str, path: str, *, body: object = None, params: Mapping[str, str] | None = None
@@ -101,8 +111,32 @@ async def _refusal(response: aiohttp.ClientResponse) -> Refused:
 
 
 @asynccontextmanager
-async def connect(settings: Settings) -> AsyncIterator[Api]:
-    """The server that has the data folder, else one of our own for as long as the block runs."""
+async def connect(settings: Settings, *, create: bool = False) -> AsyncIterator[Api]:
+    """The server that has the data folder, else one of our own for as long as the block runs.
+
+    While another command has the folder, this one waits for its turn. Raises StoreError where there is no
+    data folder and none is to be made (`create`).
+    """
+    deadline = time.monotonic() + WAIT_S
+    told = False
+    while True:
+        async with AsyncExitStack() as stack:
+            try:
+                api = await stack.enter_async_context(_reach(settings, create=create))
+            except FolderInUse as busy:
+                if time.monotonic() > deadline:
+                    raise
+                if not told:
+                    click.echo(f"waiting: {busy.message.partition(':')[0]}", err=True)
+                told = True
+            else:
+                yield api
+                return
+        await asyncio.sleep(WAIT_STEP_S)
+
+
+@asynccontextmanager
+async def _reach(settings: Settings, *, create: bool) -> AsyncIterator[Api]:
     if (running := _running(settings.data_dir)) is not None:
         async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
             api = Api(session, running["url"], running["token"], own=False)
@@ -113,6 +147,11 @@ async def connect(settings: Settings) -> AsyncIterator[Api]:
             else:
                 yield api
                 return
+    if not create and not settings.data_dir.is_dir():
+        raise StoreError(
+            f"nothing is loaded: there is no data folder {settings.data_dir} "
+            "(askable load makes it; --data-dir names another)"
+        )
     async with _own_server(settings) as api:
         yield api
 

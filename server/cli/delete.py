@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import click
 
-from core.errors import StoreError
+from core.errors import NotFound, StoreError
 from core.settings import Settings
 from server.cli.client import Api, connect
 from server.cli.context import Context
@@ -54,8 +54,9 @@ async def _run(
 async def _site_of(api: Api, document: str) -> str:
     sites = {row["site"] async for row in all_documents(api, None) if row["document_id"] == document}
     if len(sites) != 1:
-        found = f"it is in {', '.join(sorted(sites))}: say --site" if sites else "there is none with that id"
-        raise click.UsageError(f"--document {document}: {found}")
+        if sites:
+            raise click.UsageError(f"--document {document} is in {', '.join(sorted(sites))}: say --site")
+        raise NotFound(f"there is no document `{document}`")
     return str(sites.pop())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ from rich.progress import (
 
 from core.ingestion.items import NotLoaded, SourceItem
 from core.ingestion.sources import discover, read_source
-from core.names import check_site_name
+from core.ingestion.urls import canonical
+from core.names import check_site_name, document_id_of
 from core.settings import Settings
 from server.cli.client import Api, connect
 from server.cli.context import Context
@@ -44,6 +46,7 @@ class Report:
     not_loaded: list[dict[str, Any]] = field(default_factory=list)
     document_ids: set[str] = field(default_factory=set)
     deleted: int = 0
+    would_go: list[str] = field(default_factory=list)
 
     def note(self, outcome: dict[str, Any]) -> None:
         kind = outcome["kind"]
@@ -73,7 +76,9 @@ def command(
     output = Output(quiet=quiet)
     check_site_name(site)
     if dry_run:
-        report = _dry_run(sources, output)
+        report = _dry_run(sources, site, output)
+        if replace:
+            report.would_go = asyncio.run(_would_go(context.settings(), site, report))
     else:
         report = asyncio.run(_load(context.settings(), sources, site, replace, output))
     _tell(report, site, output, dry_run=dry_run)
@@ -84,10 +89,12 @@ def command(
 async def _load(
     settings: Settings, sources: tuple[str, ...], site: str, replace: bool, output: Output
 ) -> Report:
-    async with connect(settings) as api:
+    async with connect(settings, create=True) as api:
         with _Progress(output) as progress:
             report = await load_sources(api, sources, site, progress)
-        if replace and not report.counts["failed"]:
+        if replace and report.counts["failed"]:
+            output.note("nothing was deleted (--replace), because something failed")
+        elif replace:
             await _delete_others(api, site, report)
     return report
 
@@ -112,13 +119,21 @@ async def _send(api: Api, site: str, batch: list[dict[str, Any]]) -> AsyncIterat
             yield data
 
 
+async def _others(api: Api, site: str, report: Report) -> list[dict[str, Any]]:
+    """What the site has and the report has not."""
+    return [row async for row in all_documents(api, site) if row["document_id"] not in report.document_ids]
+
+
+async def _would_go(settings: Settings, site: str, report: Report) -> list[str]:
+    """The addresses that `--replace` would delete."""
+    if not settings.data_dir.is_dir():
+        return []
+    async with connect(settings) as api:
+        return [row["url"] for row in await _others(api, site, report)]
+
+
 async def _delete_others(api: Api, site: str, report: Report) -> None:
-    others = [
-        row["document_id"]
-        async for row in all_documents(api, site)
-        if row["document_id"] not in report.document_ids
-    ]
-    for document_id in others:
+    for document_id in [row["document_id"] for row in await _others(api, site, report)]:
         gone = await api.json("DELETE", f"/documents/{quote(document_id, safe='')}", params={"site": site})
         report.deleted += gone["documents"]
 
@@ -176,11 +191,12 @@ def _not_loaded(read: NotLoaded) -> dict[str, Any]:
     }
 
 
-def _dry_run(sources: tuple[str, ...], output: Output) -> Report:
+def _dry_run(sources: tuple[str, ...], site: str, output: Output) -> Report:
     report = Report()
     with _Progress(output) as progress:
         for item in _read(sources, report, progress):
             report.counts["would load"] += 1
+            report.document_ids.add(document_id_of(site, canonical(item["url"])))
             if not output.as_json:
                 output.line(f"{'/'.join(item['types'])}\t{item['name']}\t{item['url']}")
     return report
@@ -192,8 +208,10 @@ def _tell(report: Report, site: str, output: Output, *, dry_run: bool) -> None:
         counts = {"would load": report.counts["would load"], **{k: counts[k] for k in ("skipped", "failed")}}
     if output.as_json:
         told: dict[str, Any] = {"site": site, **counts, "chunks": report.chunks, "deleted": report.deleted}
-        output.json({**told, "not_loaded": report.not_loaded})
+        output.json({**told, "not_loaded": report.not_loaded, "would_delete": report.would_go})
         return
+    for url in report.would_go:
+        output.line(f"would delete\t{url}")
     for one in report.not_loaded:
         if one["kind"] == "failed" or not output.quiet:
             named = f" {one['name'] or one['url']}" if one["name"] or one["url"] else ""
@@ -224,7 +242,7 @@ class _Progress:
         self._reading = self._bars.add_task("reading", total=None, what="")
         self._storing = self._bars.add_task("storing", total=None, what="")
         self._items = 0
-        self._told = 0.0
+        self._told = time.monotonic()
 
     def __enter__(self) -> _Progress:
         self._bars.start()
@@ -243,7 +261,7 @@ class _Progress:
     def stored(self, report: Report) -> None:
         done = sum(report.counts[kind] for kind in ("added", "replaced", "unchanged"))
         self._bars.update(self._storing, completed=done, total=max(self._items, done))
-        now = self._bars.get_time()
+        now = time.monotonic()
         if self._bars.disable and now - self._told >= EVERY_S:
             self._told = now
             self._output.note(f"read {self._items}, stored {done}, failed {report.counts['failed']}")

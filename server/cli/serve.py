@@ -14,6 +14,7 @@ import click
 from aiohttp import web
 
 from core import resources
+from core.access import EVERYTHING
 from core.errors import ConfigError
 from core.ingestion.items import Read
 from core.ingestion.sources import discover, read_source
@@ -21,20 +22,26 @@ from core.settings import Settings
 from server.app import create_app
 from server.cli.client import remove_server_file, write_server_file
 from server.cli.context import Context
-from server.keys import DOCUMENTS, LOADER, PIPELINE, STATE
+from server.keys import DOCUMENTS, LIBRARY, LOADER, PIPELINE, STATE
 from server.logs import set_up_logging
 
 log = logging.getLogger(__name__)
 
 DEMO_SITES = ("trattoria", "liguria")
-SHUTDOWN_S = 10.0
+SHUTDOWN_S = 3.0
 
 
 @click.command("serve")
 @click.option("--demo", is_flag=True, help="Load the sample sites first, if nothing is loaded yet.")
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: 8000]")
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes; more than 1 needs a Qdrant server and a shared database.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one JSON line.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.pass_obj
@@ -122,14 +129,14 @@ def _tell(settings: Settings, app: web.Application, url: str, token: str, *, as_
         f"  search          {legs}; store {store}\n"
         f"  memory          {settings.memory.mode}"
     )
-    for problem in app[STATE].problems:
+    for problem in app[LIBRARY].problems:
         click.echo(f"  prompts         {problem}", err=True)
 
 
 async def _load_demo(app: web.Application, *, quiet: bool) -> None:
     """The sample sites, where nothing is loaded yet; not ready until they are."""
     try:
-        loaded = {site.name: site.documents for site in await app[DOCUMENTS].sites()}
+        loaded = {site.name: site.documents for site in await app[DOCUMENTS].sites(EVERYTHING)}
         others = [name for name in loaded if name not in DEMO_SITES]
         for site in [] if others else DEMO_SITES:
             folder = resources.samples_dir() / site
@@ -143,6 +150,8 @@ async def _load_demo(app: web.Application, *, quiet: bool) -> None:
                     f"  sample site     {site}: {count} items" + (f", {failed} failed" if failed else "")
                 )
         if not quiet:
+            if others:
+                click.echo(f"  sample sites    not loaded, as there is {', '.join(others)} already")
             click.echo("ready")
     except Exception:
         log.exception("demo.failed")

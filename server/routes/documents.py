@@ -17,7 +17,7 @@ from core.ingestion.jsonld import items_from_object
 from core.ingestion.load import Deleted
 from core.ingestion.urls import safe
 from core.names import check_document_id, check_site_name
-from server.auth import require_admin
+from server.auth import check_writable, require
 from server.keys import DOCUMENTS, LOADER
 from server.middleware import json_response
 from server.params import json_body, read_params
@@ -36,9 +36,10 @@ async def load(request: web.Request) -> web.StreamResponse:
     An element is a schema.org object, or `{url, item}`, to which a program that has read the page itself may
     add `text`, `name`, `types`, `language`, `source`.
     """
-    require_admin(request)
+    require(request, "write")
     body = await json_body(request)
     site = check_site_name(str(body.get("site") or ""))
+    await check_writable(request, site)
     for name in NOT_YET:
         if name in body:
             raise BadQuery(f"`{name}` is not available yet: send `item` or `items`", field=name)
@@ -65,11 +66,11 @@ async def load(request: web.Request) -> web.StreamResponse:
 @routes.get("/documents")
 async def listed(request: web.Request) -> web.Response:
     """Loaded documents, a page of a thousand; `cursor` of the answer asks for the next."""
-    require_admin(request)
+    scope = require(request, "write").scope
     params = await read_params(request)
     site = params.text("site", limit=64) or None
     after_site, _, after_id = params.text("cursor", limit=300).partition("/")
-    documents = await request.app[DOCUMENTS].documents(site, after=(after_site, after_id), limit=PAGE)
+    documents = await request.app[DOCUMENTS].documents(scope, site, after=(after_site, after_id), limit=PAGE)
     last = documents[-1] if len(documents) == PAGE else None
     return json_response(
         {
@@ -82,11 +83,11 @@ async def listed(request: web.Request) -> web.Response:
 @routes.delete("/documents/{document_id}")
 async def delete(request: web.Request) -> web.Response:
     """Delete one document of `site`."""
-    require_admin(request)
+    scope = require(request, "write").scope
     document_id = check_document_id(request.match_info["document_id"])
     params = await read_params(request)
     site = check_site_name(params.text("site", limit=64))
-    if await request.app[DOCUMENTS].document(site, document_id) is None:
+    if await request.app[DOCUMENTS].document(scope, site, document_id) is None:
         raise NotFound(f"there is no document `{document_id}` in site `{site}`", field="document_id")
     return _deleted([site], await request.app[LOADER].delete(site, [document_id]))
 
@@ -94,12 +95,12 @@ async def delete(request: web.Request) -> web.Response:
 @routes.delete("/documents")
 async def delete_by_url(request: web.Request) -> web.Response:
     """Delete what was loaded from `url`, in `site` or in all sites."""
-    require_admin(request)
+    scope = require(request, "write").scope
     params = await read_params(request)
     url = params.text("url", limit=4000)
     if not url:
         raise BadQuery("`url` is needed", field="url")
-    found = await request.app[DOCUMENTS].by_url(url, params.text("site", limit=64) or None)
+    found = await request.app[DOCUMENTS].by_url(scope, url, params.text("site", limit=64) or None)
     if not found:
         raise NotFound(f"nothing was loaded from {url}", field="url")
     total = Deleted(0, 0, 0)

@@ -1,33 +1,292 @@
-"""`/memory/confirm`: the person agrees that a fact is kept, and gets the cookie it is kept under."""
+"""`/memory`: a person's own facts, to see, change, take back and take along; and the operator's view."""
 
 from __future__ import annotations
+
+import secrets
+from typing import Any
 
 from aiohttp import web
 
 from core.errors import BadQuery, Forbidden, NotFound
-from server.auth import same_origin, set_visitor, visitor
-from server.keys import MEMORY
+from core.memory import KINDS, SCOPES, Detected, Reach
+from core.memory.facts import checked_text
+from core.query import Identity
+from core.settings import seconds_of
+from server.auth import USER_HEADER, may_store, owner, require, set_visitor
+from server.keys import CLOCK, ERASURE, FACTS, MEMORY, SETTINGS
 from server.middleware import json_response
 from server.params import json_body
 
 routes = web.RouteTableDef()
 
 MAX_TOKEN_CHARS = 20_000
+MAX_PAGE = 1000
+MAX_ID_CHARS = 256
+MAX_METADATA_CHARS = 4000
 
 
 @routes.post("/memory/confirm")
 async def confirm(request: web.Request) -> web.Response:
-    """`{token}` of a `remember` message -> `{memory_id, text}`; from our own page only."""
+    """`{token}` of a `remember` or `forgotten` message -> what was done; from our own page only."""
     if MEMORY not in request.app:
         raise NotFound("memory is switched off here (`memory.mode`)")
-    if not same_origin(request):
+    caller = require(request, "read")
+    if caller.identity is None and caller.via != "anonymous":
+        raise Forbidden(f"this credential speaks for nobody: name a user with `{USER_HEADER}`")
+    if not may_store(request):
         raise Forbidden("a fact is confirmed on this server's own page")
     token = (await json_body(request)).get("token")
     if not isinstance(token, str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
         raise BadQuery("`token` is needed: the `confirm` of a remember message", field="token")
-    caller = visitor(request)
-    identity, detected, stored = await request.app[MEMORY].confirm(token, caller)
-    response = json_response({"memory_id": stored.memory_id if stored else None, "text": detected.text})
-    if caller is None:
-        set_visitor(request, response, identity)
+    done = await request.app[MEMORY].confirm(token, caller.identity)
+    if done.action == "forget":
+        if done.forgotten == ("*",):
+            return json_response({"erased": await request.app[ERASURE].erase(done.identity)})
+        return json_response({"forgotten": list(done.forgotten)})
+    memory_id = done.stored.memory_id if done.stored else None
+    response = json_response({"memory_id": memory_id, "text": done.text})
+    if caller.identity is None:
+        set_visitor(request, response, done.identity)
     return response
+
+
+@routes.get("/memory")
+async def listed(request: web.Request) -> web.Response:
+    """The caller's facts: nearest to `query` first, else the newest; of one `site` where it is named."""
+    reach = Reach.of(owner(request, changes=False))
+    return await _listed(request, reach)
+
+
+@routes.post("/memory")
+async def keep(request: web.Request) -> web.Response:
+    """`{text, kind?, scope?, site?, agent?, conversation_id?, expires_in?, metadata?}`: keep a fact."""
+    if MEMORY not in request.app:
+        raise NotFound("memory is switched off here (`memory.mode`)")
+    identity = owner(request, changes=True)
+    body = await json_body(request)
+    stored = await request.app[MEMORY].persist(_detected(request, identity, body))
+    if stored is None:
+        return json_response({"memory_id": None, "sent_to": request.app[MEMORY].name}, status=202)
+    told = {"memory_id": stored.memory_id, "text": stored.text, "superseded": list(stored.superseded)}
+    return json_response(told, status=200 if stored.repeated else 201)
+
+
+@routes.delete("/memory")
+async def erase(request: web.Request) -> web.Response:
+    """`?all=true`: everything of the caller goes: facts, history, vectors, conversations with their turns and
+    whiteboards. Says how much of what."""
+    identity = owner(request, changes=True)
+    if request.query.get("all") != "true":
+        raise BadQuery("this takes everything out: say `all=true`", field="all")
+    return json_response({"erased": await request.app[ERASURE].erase(identity)})
+
+
+@routes.get("/memory/export")
+async def export(request: web.Request) -> web.Response:
+    """All that memory has of the caller, as one JSON object to take along."""
+    identity = owner(request, changes=False)
+    return await _export(request, identity)
+
+
+@routes.get("/memory/{memory_id}")
+async def show(request: web.Request) -> web.Response:
+    reach = Reach.of(owner(request, changes=False))
+    fact = await request.app[FACTS].get(reach, request.match_info["memory_id"])
+    return json_response(fact.told())
+
+
+@routes.patch("/memory/{memory_id}")
+async def change(request: web.Request) -> web.Response:
+    """`{text?, kind?, metadata?, expires_in?}`."""
+    reach = Reach.of(owner(request, changes=True))
+    body = await json_body(request)
+    unknown = sorted(set(body) - {"text", "kind", "metadata", "expires_in"})
+    if unknown or not body:
+        field = unknown[0] if unknown else "body"
+        raise BadQuery("what can change is `text`, `kind`, `metadata` and `expires_in`", field=field)
+    fact = await request.app[FACTS].update(
+        reach,
+        request.match_info["memory_id"],
+        text=checked_text(body["text"]) if "text" in body else None,
+        kind=str(body["kind"]) if "kind" in body else None,
+        metadata=metadata_from(body["metadata"]) if "metadata" in body else None,
+        expires_at=_expires(request, body["expires_in"]) if "expires_in" in body else None,
+    )
+    return json_response(fact.told())
+
+
+@routes.delete("/memory/{memory_id}")
+async def forget(request: web.Request) -> web.Response:
+    """Forget one fact; with `?undo=true` what it superseded holds again."""
+    identity = owner(request, changes=True)
+    undo = request.query.get("undo") == "true"
+    memory_id = request.match_info["memory_id"]
+    if MEMORY in request.app:
+        gone = await request.app[MEMORY].forget(identity, [memory_id], undo=undo)
+    else:
+        gone = await request.app[FACTS].forget(Reach.of(identity), [memory_id], undo=undo)
+    if not gone:
+        raise NotFound("there is no such memory")
+    return json_response({"forgotten": gone})
+
+
+@routes.get("/memory/{memory_id}/history")
+async def history(request: web.Request) -> web.Response:
+    """What happened to a fact, oldest first; of a forgotten one without its texts."""
+    reach = Reach.of(owner(request, changes=False))
+    steps = await request.app[FACTS].changes(reach, request.match_info["memory_id"])
+    told = [
+        {"event": step.event, "old_text": step.old_text, "new_text": step.new_text, "at": step.at}
+        for step in steps
+    ]
+    return json_response({"history": told})
+
+
+@routes.post("/memory/{memory_id}/restore")
+async def restore(request: web.Request) -> web.Response:
+    """Make a superseded fact the one that holds again."""
+    reach = Reach.of(owner(request, changes=True))
+    fact = await request.app[FACTS].restore(reach, request.match_info["memory_id"])
+    return json_response(fact.told())
+
+
+# ---------------------------------------------------------------- the operator's
+
+
+@routes.get("/admin/memory")
+async def operator_lists(request: web.Request) -> web.Response:
+    """A user's facts, for the operator: `user` and, where the id is known in several, `realm`."""
+    return await _listed(request, Reach.of(await _named(request)))
+
+
+@routes.get("/admin/memory/export")
+async def operator_exports(request: web.Request) -> web.Response:
+    return await _export(request, await _named(request))
+
+
+@routes.delete("/admin/memory")
+async def operator_forgets(request: web.Request) -> web.Response:
+    """One fact of a user (`id`), or with `all=true` everything."""
+    identity = await _named(request)
+    if request.query.get("all") == "true":
+        return json_response({"erased": await request.app[ERASURE].erase(identity)})
+    memory_id = request.query.get("id")
+    if not memory_id:
+        raise BadQuery("say which: `id`, or `all=true`", field="id")
+    gone = await request.app[FACTS].forget(Reach.of(identity), [memory_id])
+    if not gone:
+        raise NotFound("there is no such memory")
+    return json_response({"forgotten": gone})
+
+
+async def _named(request: web.Request) -> Identity:
+    require(request, "admin")
+    user = request.query.get("user", "").strip()
+    if not user or user == "*":
+        raise BadQuery("`user` is needed: whose memory", field="user")
+    if realm := request.query.get("realm"):
+        return Identity(realm, user)
+    realms = await request.app[FACTS].realms_of(user)
+    if not realms:
+        raise NotFound("nothing is kept of a user with that id")
+    if len(realms) > 1:
+        raise BadQuery(f"this id is known in {', '.join(realms)}: say `realm`", field="realm")
+    return Identity(realms[0], user)
+
+
+# ---------------------------------------------------------------- parts
+
+
+async def _listed(request: web.Request, reach: Reach) -> web.Response:
+    facts = request.app[FACTS]
+    query = request.query.get("query", "").strip()
+    site = request.query.get("site") or None
+    limit, offset = _number(request, "limit", 100, MAX_PAGE), _number(request, "offset", 0, 10**9)
+    if query:
+        found = await facts.search(reach, query[:8000], MAX_PAGE)
+        chosen = [fact for fact in found if site is None or fact.place.application == site][:limit]
+    else:
+        chosen = await facts.all(reach, site=site, limit=limit, offset=offset)
+    return json_response({"memories": [fact.told() for fact in chosen], "total": await facts.count(reach)})
+
+
+async def _export(request: web.Request, identity: Identity) -> web.Response:
+    app = request.app
+    if MEMORY in app:
+        kept = [dict(one) for one in await app[MEMORY].export(identity)]
+    else:
+        kept = [fact.told() for fact in (await app[FACTS].everything(Reach.of(identity)))[0]]
+    response = json_response(
+        {"realm": identity.realm, "user": identity.user, "exported_at": app[CLOCK](), "memories": kept}
+    )
+    response.headers["Content-Disposition"] = 'attachment; filename="memory.json"'
+    return response
+
+
+def _detected(request: web.Request, identity: Identity, body: dict[str, Any]) -> Detected:
+    scope = str(body.get("scope") or "user")
+    kind = str(body.get("kind") or "")
+    if scope not in SCOPES:
+        raise BadQuery(f"`scope` is one of {', '.join(SCOPES)}", field="scope")
+    if kind and kind not in KINDS:
+        raise BadQuery(f"`kind` is one of {', '.join(KINDS)}", field="kind")
+    place = {name: _text_id(body, name) for name in ("site", "agent", "conversation_id")}
+    needed = {"application": "site", "agent": "agent", "thread": "conversation_id"}.get(scope)
+    if needed and not place[needed]:
+        raise BadQuery(f"a fact of the scope `{scope}` needs `{needed}`", field=needed)
+    lasting = seconds_of(request.app[SETTINGS].memory.expiration)
+    return Detected(
+        text=checked_text(body.get("text")),
+        kind=kind,
+        scope=scope,
+        identity=identity,
+        site=place["site"],
+        conversation_id=place["conversation_id"],
+        query_id="",
+        source_turn="",
+        expires_at=_expires(request, body["expires_in"])
+        if "expires_in" in body
+        else request.app[CLOCK]() + lasting,
+        nonce=secrets.token_urlsafe(12),
+        subject=str(body.get("subject") or "")[:200],
+        attribute=str(body.get("attribute") or "")[:200],
+        agent=place["agent"],
+        metadata=metadata_from(body.get("metadata") or {}),
+    )
+
+
+def _text_id(body: dict[str, Any], name: str) -> str:
+    value = body.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or len(value) > MAX_ID_CHARS or not value.isprintable():
+        raise BadQuery(f"`{name}` is a text of at most {MAX_ID_CHARS} printable characters", field=name)
+    return value.strip()
+
+
+def _expires(request: web.Request, duration: Any) -> float:
+    try:
+        return request.app[CLOCK]() + seconds_of(str(duration))
+    except ValueError as wrong:
+        raise BadQuery(str(wrong), field="expires_in") from None
+
+
+def metadata_from(value: Any) -> dict[str, Any]:
+    """What a client keeps with a fact. Names of owners are refused: they would only seem to count."""
+    if not isinstance(value, dict) or len(str(value)) > MAX_METADATA_CHARS:
+        raise BadQuery(
+            f"`metadata` is an object of at most {MAX_METADATA_CHARS} characters", field="metadata"
+        )
+    owners = sorted({"user_id", "agent_id", "app_id", "run_id", "identity"} & set(value))
+    if owners:
+        raise BadQuery(f"`{owners[0]}` is no metadata: whose a fact is cannot be changed", field="metadata")
+    return value
+
+
+def _number(request: web.Request, name: str, default: int, most: int) -> int:
+    value = request.query.get(name)
+    if value is None:
+        return default
+    if not value.isascii() or not value.isdecimal() or int(value) > most:
+        raise BadQuery(f"`{name}` is a whole number, at most {most}", field=name)
+    return int(value)

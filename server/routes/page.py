@@ -7,6 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from core.resources import static_dir
+from server.auth import caller_of
 from server.keys import DOCUMENTS
 
 routes = web.RouteTableDef()
@@ -39,16 +40,25 @@ async def _file(request: web.Request, path: Path) -> web.StreamResponse:
     headers = {"Content-Type": TYPES[resolved.suffix] + "; charset=utf-8", "Cache-Control": "no-cache"}
     if resolved.suffix == ".html":
         headers |= {
-            "Content-Security-Policy": _policy(await request.app[DOCUMENTS].hosts(IMAGE_HOSTS)),
+            "Content-Security-Policy": _policy(await _hosts(request)),
             "Referrer-Policy": "no-referrer",
             "X-Frame-Options": "DENY",
         }
     return web.FileResponse(resolved, headers=headers)
 
 
+async def _hosts(request: web.Request) -> list[str]:
+    """The hosts of what whoever opens the page may see: nothing of others', not even where it is."""
+    caller = caller_of(request)
+    return await request.app[DOCUMENTS].hosts(caller.scope, IMAGE_HOSTS) if caller.may("read") else []
+
+
 def _inside(path: Path) -> Path | None:
     """The file if it lies in the folder once links and dots are followed, and is of a kind we serve."""
-    resolved = path.resolve()
+    try:
+        resolved = path.resolve()
+    except ValueError:  # a NUL in it
+        return None
     inside = resolved.is_relative_to(static_dir().resolve())
     return resolved if inside and resolved.suffix in TYPES and resolved.is_file() else None
 

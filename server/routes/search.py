@@ -9,23 +9,26 @@ from aiohttp import web
 from core.errors import BadQuery
 from core.query import MAX_QUERY_CHARS
 from core.retrieval import Part, SearchMode
+from server.auth import readable_sites, require
 from server.keys import DOCUMENTS, RETRIEVER
 from server.middleware import json_response
-from server.params import NOT_YET, read_params, sites_from
+from server.params import read_params, sites_from
 
 routes = web.RouteTableDef()
 
 MAX_LIMIT = 200
+NOT_YET = ("item_type", "required_item_type", "tags", "filters", "expand")
 
 
 @routes.post("/search")
 async def search(request: web.Request) -> web.Response:
     """Chunks with their fused score (0..1) and the raw score of each leg; several of a document may come."""
+    caller = require(request, "read")
     params = await read_params(request)
     text = params.text("query", limit=MAX_QUERY_CHARS).strip()
     if not text:
         raise BadQuery(f"`query` is needed: 1 to {MAX_QUERY_CHARS} characters", field="query")
-    for name in (*NOT_YET, "expand"):
+    for name in NOT_YET:
         if params.first(name) is not None:
             raise BadQuery(f"`{name}` is not available yet", field=name)
     modes: dict[str, SearchMode] = {mode: mode for mode in get_args(SearchMode)}
@@ -35,7 +38,7 @@ async def search(request: web.Request) -> web.Response:
     limit = params.number("limit", 1, MAX_LIMIT) or 10
     least = _relevance(params.first("min_relevance"))
     documents = request.app[DOCUMENTS]
-    sites, _ = sites_from(params.all("site"), await documents.site_names())
+    sites, _ = sites_from(params.all("site"), await readable_sites(request))
     found = await request.app[RETRIEVER].search(
         [Part(text)],
         sites=sites,
@@ -55,7 +58,7 @@ async def search(request: web.Request) -> web.Response:
             "score": round(c.score, 4),
             "scores": {leg: round(score, 4) for leg, score in c.legs.items()},
         }
-        for c in await documents.live(found)
+        for c in await documents.live(caller.scope, found)
         if c.score >= least
     ]
     return json_response({"query": text, "results": results})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from core.errors import ConfigError
 from core.settings import Settings, known_keys, load_settings, seconds_of
@@ -109,3 +110,10 @@ def test_readme_lists_every_setting() -> None:
     docs = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     missing = [key for key in known_keys() if f"`{key}`" not in docs]
     assert missing == []
+
+
+@pytest.mark.parametrize("name", ["complete", "error", "start", "two words", "", "a\nevent: x", "1"])
+def test_header_that_would_be_taken_for_something_else_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"server": {"headers": {name: "x"}}})
+    assert Settings.model_validate({"server": {"headers": {"data_retention": "none"}}}).server.headers

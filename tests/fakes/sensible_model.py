@@ -35,12 +35,18 @@ INSTRUCTIONS = frozenset(
 @dataclass
 class SensibleModel:
     """Use an instance as `ScriptedModel.answer`. `rewrites` maps a follow-up question to the one that stands
-    on its own; `scores` gives an item whose text holds the key this score, whatever the words say."""
+    on its own; `scores` gives an item whose text holds the key this score, whatever the words say; `replies`
+    by prompt go before all rules: the keys of a reply, a step of a script, or a callable that gives one."""
 
     rewrites: Mapping[str, str] = field(default_factory=dict)
     scores: Mapping[str, int] = field(default_factory=dict)
+    replies: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, request: ModelRequest) -> Any:
+        if request.schema_name in self.replies:
+            reply = self.replies[request.schema_name]
+            reply = reply(request) if callable(reply) else reply
+            return fitting(request, reply) if isinstance(reply, dict) else reply
         name = request.schema_name.lower()
         if "decontextualiz" in name:
             return fitting(request, self._rewritten(asked_in(request.prompt)))

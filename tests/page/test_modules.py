@@ -325,3 +325,135 @@ async def test_the_address_of_a_script_is_shown_without_a_link(shell: Page) -> N
         }"""
     )
     assert shown == [0, "Name"]
+
+
+async def test_an_answer_grows_once_a_frame_and_keeps_what_is_written(shell: Page) -> None:
+    grown = await shell.evaluate(
+        """async () => {
+          const { AnswerText } = await import("/static/answer.js");
+          const answer = new AnswerText();
+          document.body.append(answer.element);
+          const frames = [];
+          const { requestAnimationFrame } = window;
+          window.requestAnimationFrame = (draw) => frames.push(draw);
+          const seen = [];
+          for (const piece of ["\\n One", " line\\n", "\\n", "two  [", "1] [", "7]"]) answer.add(piece);
+          seen.push([answer.element.textContent, frames.length]);
+          frames.shift()();
+          const first = answer.element.firstChild;
+          getSelection().selectAllChildren(answer.element);
+          getSelection().setBaseAndExtent(first, 0, first, 3);
+          for (let n = 0; n < 200; n += 1) {
+            answer.add(` word${n}`);
+            if (n % 2) frames.shift()();
+          }
+          window.requestAnimationFrame = requestAnimationFrame;
+          const streamed = answer.element.textContent;
+          const source = { n: 1, url: "https://example.org/1", name: "One", description: "A line" };
+          answer.settle(streamed, [source]);
+          seen.push([getSelection().toString(), answer.element.firstChild === first, frames.length]);
+          const [link] = answer.element.querySelectorAll("a");
+          return {
+            seen, start: streamed.slice(0, 30), end: streamed.slice(-15),
+            same: answer.element.textContent === streamed,
+            link: [link.textContent, link.getAttribute("href"), link.rel, link.title],
+            links: answer.element.querySelectorAll("a").length,
+          };
+        }"""
+    )
+    assert grown == {
+        "seen": [["", 1], ["One", True, 0]],
+        "start": "One line\n\ntwo  [1] [7] word0 w",
+        "end": "word198 word199",
+        "same": True,
+        "link": ["[1]", "https://example.org/1", "noopener noreferrer", "One: A line"],
+        "links": 1,
+    }
+
+
+async def test_the_whole_answer_holds_where_the_pieces_say_something_else(shell: Page) -> None:
+    texts = await shell.evaluate(
+        """async () => {
+          const { AnswerText } = await import("/static/answer.js");
+          const answer = new AnswerText();
+          answer.add("Cut in the");
+          const script = { n: 2, url: "javascript:alert(1)" };
+          answer.settle("Whole [2] and [2].", [script, { n: 1, url: "https://a.example" }]);
+          const bad = [answer.element.textContent, answer.element.children.length];
+          answer.settle("Whole [2] and [2].", [{ n: 2, url: "https://b.example/x" }]);
+          answer.settle("Whole [2] and [2].", [{ n: 2, url: "https://b.example/x" }]);
+          return [bad, answer.element.textContent, answer.element.children.length];
+        }"""
+    )
+    assert texts == [["Whole [2] and [2].", 0], "Whole [2] and [2].", 2]
+
+
+async def test_a_question_back_offers_its_options_as_answers(shell: Page) -> None:
+    told = await shell.evaluate(
+        """async () => {
+          const { askBlock } = await import("/static/structures.js");
+          const sent = [];
+          const block = askBlock({
+            message: "Where?",
+            questions: [
+              { id: "1", text: "Where?", type: "choice", options: ["Nervi", "<b>Boccadasse</b>", "", 7] },
+              { id: "2", text: "How much?", type: "choice", options: ["Little"] }, null,
+            ],
+          }, (answer) => sent.push(answer));
+          const buttons = [...block.querySelectorAll("button")];
+          buttons[1].click();
+          const labels = buttons.map((one) => one.textContent);
+          return [labels, sent, block.querySelectorAll("b").length, block.textContent];
+        }"""
+    )
+    assert told == [
+        ["Nervi", "<b>Boccadasse</b>", "Little"],
+        ["<b>Boccadasse</b>"],
+        0,
+        "Where?Nervi<b>Boccadasse</b>How much?Little",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "links"),
+    [
+        ("plain\ntext", "plain\ntext", []),
+        (["a", 2, True], "a2Yes", []),
+        ({"why_recommended": "warm", "schema_object": {"x": 1}}, "Why recommendedwarm", []),
+        ({"name": "N", "url": "https://n.example/", "score": 3, "description": "d"}, "Nd", ["https://n.example/"]),
+        ({"name": "N", "url": "javascript:alert(1)"}, "N", []),
+        ("https://n.example/", "https://n.example/", ["https://n.example/"]),
+        ({"cookTime": "5 min", "url": "https://n.example/"}, "Cook time5 minUrlhttps://n.example/", ["https://n.example/"]),
+        ({"a": None, "b": "", "c": [], "d": {}}, None, []),
+        (DEEP, None, []),
+        (None, None, []),
+    ],
+)  # fmt: skip
+async def test_a_value_of_any_shape_is_readable(
+    shell: Page, value: Any, text: str | None, links: list[str]
+) -> None:
+    shown = await shell.evaluate(
+        """async (value) => {
+          const { rendered } = await import("/static/structures.js");
+          const made = rendered(value);
+          const links = [...(made?.querySelectorAll("a") ?? [])];
+          return [made?.textContent ?? null, links.map((link) => link.href)];
+        }""",
+        value,
+    )
+    assert shown == [text, links]
+
+
+async def test_sources_stand_in_the_order_of_their_numbers(shell: Page) -> None:
+    shown = await shell.evaluate(
+        """async () => {
+          const { CardList } = await import("/static/cards.js");
+          const list = new CardList({ nameSites: false });
+          list.take([{ document_id: "old", name: "Old", score: 99 }]);
+          const source = (n, id) => ({ n, document_id: id, name: `Source ${n}`, url: "https://a.example" });
+          list.showSources([source(3, "a"), source(1, "b"), source(12, "c")]);
+          list.settle(["c", "a"]);
+          return [list.shown.map(({ title }) => title), list.element.getAttribute("aria-label")];
+        }"""
+    )
+    assert shown == [["Source 1", "Source 3", "Source 12"], "Sources"]

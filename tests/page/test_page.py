@@ -246,6 +246,37 @@ async def test_a_fact_is_kept_after_consent_and_named_when_it_is_used(page: Page
     await expect(turn.locator(".used li")).to_have_text(["I love supper dishes"])
 
 
+async def test_undo_takes_a_kept_fact_back_and_out_of_what_is_sent_on(page: Page, supper: Site) -> None:
+    bodies = asked_by(page)
+    await ask(page, "remember that I love supper dishes")
+    turn = await answered(page)
+    await button(turn, "Remember on this device").click()
+    await button(turn, "Undo").click()
+    await expect(turn.locator(".chip")).to_have_text("Not remembered")
+    await ask(page, "supper dish")
+    turn = await answered(page)
+    await expect(turn.locator(".used")).to_have_count(0)
+    assert bodies[-1]["prev"] == []
+    prompts = [request.prompt for request in supper.model.requests if "RankingPrompt" in request.schema_name]
+    assert "I love supper dishes" not in prompts[-1]
+
+
+async def test_what_is_kept_is_shown_and_can_be_forgotten(page: Page, supper: Site) -> None:
+    await ask(page, "remember that I love supper dishes")
+    await button(await answered(page), "Remember on this device").click()
+    await expect(page.locator(".chip")).to_contain_text("Remembered:")
+    await ask(page, "what do you know about me?")
+    turn = await answered(page)
+    await expect(turn.locator(".memories li")).to_have_text(["I love supper dishes"])
+    await ask(page, "forget that I love supper dishes")
+    turn = await answered(page)
+    await expect(turn.locator(".chip")).to_have_text("Forgotten: I love supper dishes")
+    await ask(page, "forget everything about me")
+    turn = await answered(page)
+    await button(turn, "Forget").click()
+    await expect(turn.locator(".chip")).to_have_text("Forgotten")
+
+
 async def test_no_thanks_keeps_nothing(page: Page, supper: Site) -> None:
     await ask(page, "remember that I love supper dishes")
     turn = await answered(page)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,6 +82,17 @@ def test_load_ask_search_sites_delete_without_a_server(tmp_path: Path) -> None:
     deleted = askable(tmp_path, "delete", "--site", "kitchen", "--json")
     assert json.loads(deleted.stdout) == {"site": "kitchen", "documents": 5, "chunks": 5, "left": 0}
     assert json.loads(askable(tmp_path, "sites", "--json").stdout) == []
+
+
+def test_conversation_goes_on_with_the_next_command(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    assert askable(tmp_path, "load", "items.jsonl", "--site", "kitchen").returncode == 0
+    for question, found in (("lemon tart", "Lemon tart"), ("and for two?", "Lemon tart")):
+        asked = askable(tmp_path, "ask", question, "--conversation", "c1", "--json")
+        assert asked.returncode == 0, asked.stderr
+        assert [item["name"] for item in json.loads(asked.stdout)["results"]] == [found]
+    alone = askable(tmp_path, "ask", "and for two?", "--conversation", "c2", "--json")
+    assert json.loads(alone.stdout)["results"] == []
 
 
 def test_standard_input_and_tab_separated_lines(tmp_path: Path) -> None:
@@ -272,3 +284,19 @@ def test_no_secret_in_any_output(tmp_path: Path) -> None:
     assert asked.returncode == 1
     assert "Beef stew" in asked.stdout
     assert "sk-planted" not in asked.stdout + asked.stderr
+
+
+def test_command_line_needs_no_key_where_anonymous_callers_are_turned_away(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN)
+    (tmp_path / "askable.toml").write_text(
+        "[auth]\nanonymous = 'none'\n[[auth.api_keys]]\nkey = 'a-key-of-nobody'\nroles = ['read']\n"
+    )
+    with server(tmp_path) as (_, told):
+        assert askable(tmp_path, "load", "items.jsonl", "--site", "kitchen").returncode == 0
+        (site,) = json.loads(askable(tmp_path, "sites", "--json").stdout)
+        assert (site["access"], site["documents"]) == ("private", 5)
+        assert "Tofu curry" in askable(tmp_path, "ask", "tofu curry").stdout
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{told['url']}/sites")
+    without = askable(tmp_path, "delete", "--site", "kitchen", "--json")
+    assert json.loads(without.stdout)["left"] == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from server.keys import STATE
-from tests.conftest import KITCHEN, Serve
+from tests.conftest import ADMIN, KITCHEN, Serve
 
 
 async def test_health_and_ready(serve: Serve) -> None:
@@ -31,9 +31,12 @@ async def test_prompt_trouble_is_degraded_and_named(serve: Serve, tmp_path: Path
     folder.mkdir()
     (folder / "kitchen.xml").write_text("<root><Site ref='kitchen'><Thing></root>")
     server = await serve(prompts_dir=folder)
-    status, told = await server.json("GET", "/ready")
+    status, told = await server.json("GET", "/ready", headers={"Authorization": f"Bearer {ADMIN}"})
     assert (status, told["status"]) == (200, "degraded")
     assert "kitchen.xml:1" in told["checks"]["prompts"][0]
+    status, told = await server.json("GET", "/ready")
+    assert (status, told["status"]) == (200, "degraded")
+    assert "kitchen.xml" not in told["checks"]["prompts"]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.errors import BadQuery, UnknownSite
+from core.errors import BadQuery, Forbidden, UnknownSite
 from core.settings import Settings
-from server.params import Asked, Params, asked_from, previous, sites_from
+from server.params import NOT_YET, Asked, Params, asked_from, previous, sites_from, tag_filter
 
 SITES = ["liguria", "trattoria"]
 
@@ -41,7 +41,6 @@ def test_defaults_come_from_the_settings() -> None:
         ({"query": "a", "min_score": True}, "min_score"),
         ({"query": "a", "min_score": 1.5}, "min_score"),
         ({"query": "a", "mode": "poem"}, "mode"),
-        ({"query": "a", "mode": "generate"}, "mode"),
         ({"query": "a", "query_id": "a b"}, "query_id"),
         ({"query": "a", "conversation_id": "x" * 129}, "conversation_id"),
         ({"query": "a", "prev": [[1]]}, "prev"),
@@ -50,6 +49,18 @@ def test_defaults_come_from_the_settings() -> None:
         ({"query": "a", "tags": "x"}, "tags"),
         ({"query": {"text": "a"}}, "query"),
         ({"query": "a", "context_url": 5}, "context_url"),
+        ({"query": ["a", "b"]}, "query"),
+        ({"query": "a", "mode": "list,poem"}, "mode"),
+        ({"query": "a", "mode": ["list", "summarize"]}, "mode"),
+        ({"query": "a", "num_results": 5, "max_results": 6}, "max_results"),
+        ({"query": "a", "num_results": 5, "start_num": 5}, "start_num"),
+        ({"query": "a", "start_num": -1}, "start_num"),
+        ({"query": "a", "provisional": "perhaps"}, "provisional"),
+        ({"query": "a", "remember": 2}, "remember"),
+        ({"query": "a", "item_type": "no type"}, "item_type"),
+        ({"query": "a", "tool": "a tool"}, "tool"),
+        ({"query": "a", "filters": "[]"}, "filters"),
+        ({"query": "a", "memory": ["one", 2]}, "memory"),
     ],
 )
 def test_wrong_values_name_their_field(values: dict[str, Any], field: str) -> None:
@@ -106,3 +117,100 @@ def test_one_site_is_not_all_sites() -> None:
     query = asked(query="a", site="liguria").query
     assert query.sites == ("liguria",)
     assert not query.all_sites
+
+
+WANTED: dict[str, dict[str, Any]] = {
+    "mode": {"mode": "summarize"},
+    "item_type": {"required_item_type": "https://schema.org/Recipe"},
+    "tool": {"tool": "details"},
+    "tags": {"tags": "course:main"},
+    "debug": {"debug": True},
+}
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_what_cannot_be_done_yet_is_said(name: str) -> None:
+    params = Params({key: [value] for key, value in {"query": "a", **WANTED[name]}.items()})
+    with pytest.raises(BadQuery, match=f"`{name}` is not available yet"):
+        asked_from(
+            params,
+            settings=Settings(),
+            readable=SITES,
+            identity=None,
+            remember=True,
+            accept="",
+            operator=True,
+        )
+
+
+@pytest.mark.parametrize("mode", ["list", "none", "LIST", "", " list , none "])
+def test_list_is_the_mode_under_every_name_it_has(mode: str) -> None:
+    assert asked(query="a", mode=mode).query.mode == "list"
+    assert asked(query="a", generate_mode=mode).query.mode == "list"
+
+
+def test_debug_is_for_operators() -> None:
+    with pytest.raises(Forbidden):
+        asked(query="a", debug="true")
+    assert not asked(query="a", debug="false").query.debug
+
+
+def test_a_page_behind_the_default_number_of_candidates_is_no_error() -> None:
+    query = asked(query="a", start_num=990, max_results=100).query
+    assert (query.start_num, query.max_results, query.num_results) == (990, 100, 50)
+    assert asked(query="a", num_results=10, max_results=10, start_num=9).query.start_num == 9
+
+
+def test_facts_for_this_request_come_as_a_list_or_repeated() -> None:
+    for values in ([["a, b", "c"]], ['["a, b", "c"]'], ["a, b", "c"]):
+        assert asked(query="x", memory=values).query.memory == ("a, b", "c")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], ()),
+        ([[]], ()),
+        (["[]"], ()),
+        ([""], ()),
+        ([[{"course": "main"}]], ({"course": ("main",)},)),
+        ([{"course": "main"}], ({"course": ("main",)},)),
+        (
+            ['[{"course": ["main", "side"], "diet": "vegan"}, {"course": "soup"}]'],
+            ({"course": ("main", "side"), "diet": ("vegan",)}, {"course": ("soup",)}),
+        ),
+        (["course:main"], ({"course": ("main",)},)),
+        (["url:https://e.example"], ({"url": ("https://e.example",)},)),
+        (
+            ["course:main", "course:side", "diet:vegan"],
+            ({"course": ("main", "side"), "diet": ("vegan",)},),
+        ),
+    ],
+)
+def test_tags_in_every_form(values: list[Any], expected: tuple[Any, ...]) -> None:
+    assert tag_filter(values) == expected
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[{}]],
+        [{}],
+        ["[{}]"],
+        [[{"course": []}]],
+        [[{"course": ""}]],
+        [[{"course": [1]}]],
+        [[{"__document_id": "x"}]],
+        [[{"": "x"}]],
+        [["main"]],
+        ["main"],
+        ["course:"],
+        [":main"],
+        [5],
+        [[{"a": "b"}] * 51],
+    ],
+)
+def test_tags_that_would_mean_nothing_are_refused(values: list[Any]) -> None:
+    with pytest.raises(BadQuery) as caught:
+        tag_filter(values)
+    assert caught.value.field == "tags"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.ingestion import sources
-from core.ingestion.items import SourceItem
+from core.ingestion.items import NotLoaded, SourceItem
 from core.ingestion.sources import discover, read_source
 from tests.core.ingestion.support import items, page, read_bytes, rest
 
@@ -28,7 +28,10 @@ def load(*given: str) -> list[SourceItem]:
 # ---------------------------------------------------------------- finding
 
 
-def test_folder_is_read_to_the_bottom_in_order_without_hidden_files(tmp_path: Path) -> None:
+def test_folder_is_read_to_the_bottom_in_order_without_hidden_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("b.html", "a/z.html", "a/c.html", ".git/x.html", ".hidden.html", "a/style.css"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(page(body=f"<h1>{name}</h1><p>text</p>"))
@@ -54,7 +57,8 @@ def test_each_file_is_read_once_and_equal_names_stay_apart(tmp_path: Path) -> No
     assert len({item.key for item in load(*files)}) == 2
 
 
-def test_pattern_finds_below_folders(tmp_path: Path) -> None:
+def test_pattern_finds_below_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "x" / "y").mkdir(parents=True)
     (tmp_path / "x" / "y" / "soup.json").write_text(SOUP)
     assert [item.name for item in load(str(tmp_path / "**" / "*.json"))] == ["Soup"]
@@ -233,3 +237,32 @@ def test_line_that_is_too_long_is_skipped_over(monkeypatch: pytest.MonkeyPatch) 
     reads = read_bytes("r.jsonl", f'{{"name": "{"x" * 5000}"}}\n{SOUP}\n')
     assert [item.name for item in items(reads)] == ["Soup"]
     assert [read.source for read in rest(reads)] == ["r.jsonl:1"]
+
+
+def test_a_file_has_one_address_and_its_namesake_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("pages", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "plain.html").write_text(page(body="<h1>x</h1>"))
+    ways = [["pages"], [str(tmp_path / "pages")], ["pages/plain.html"], ["page*/*.html"]]
+    assert {source.address for way in ways for source in discover(way)} == {"file:pages/plain.html"}
+    assert [source.address for source in discover(["."])] == [
+        "file:other/plain.html",
+        "file:pages/plain.html",
+    ]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    (outside,) = discover([str(tmp_path / "pages")])
+    assert outside.address == "file:pages/plain.html"
+
+
+def test_what_lies_about_in_a_folder_is_passed_over_but_fails_when_named(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_text("User-agent: *")
+    (found,) = [read for source in discover([str(tmp_path)]) for read in read_source(source)]
+    (named,) = [read for source in discover([str(tmp_path / "robots.txt")]) for read in read_source(source)]
+    assert isinstance(found, NotLoaded)
+    assert isinstance(named, NotLoaded)
+    assert (found.outcome, named.outcome) == ("skipped", "failed")

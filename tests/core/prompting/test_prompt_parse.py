@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.prompting import ParsedFile, Prompt, parse_bytes, parse_file
+from core.prompting import ParsedFile, Prompt, PromptLibrary, parse_bytes, parse_file
 from core.prompting.parse import MAX_FILE_BYTES
 
 SHIPPED = (Path(__file__).resolve().parents[3] / "prompts" / "trattoria.xml").read_bytes()
@@ -105,6 +105,15 @@ BROKEN: list[tuple[str, str, int, int, str]] = [
     ("text in a type", in_thing("Say it."), 2, 1, "stands directly in `<Thing>`"),
     ("element in a type", in_thing("<Promt/>"), 3, 1, "only `<Prompt>`"),
     ("promptString in a type", "<root>\n<promptString>x</promptString></root>", 2, 1, "has no place here"),
+    ("empty question", '<root><Site ref="a">\n<question> </question></Site></root>', 2, 1, "is empty"),
+    (
+        "question beyond a button",
+        f'<root><Site ref="a">\n <question>{"long " * 50}</question></Site></root>',
+        2,
+        2,
+        "has 249 characters; an example may have 200",
+    ),
+    ("question outside a site", "<root>\n<question>Which?</question></root>", 2, 1, "has no place here"),
     ("tier", prompt_with(attributes=REF + ' tier="best"'), 3, 1, "`high` or `low`"),
     ("enabled", prompt_with(attributes=REF + ' enabled="maybe"'), 3, 1, "`true` or `false`"),
     ("temperature", prompt_with(attributes=REF + ' temperature="3"'), 3, 1, "from 0 to 2"),
@@ -203,6 +212,13 @@ WARNED: list[tuple[str, str, int, int, str]] = [
         2,
         1,
         "(did you mean `Movie`?)",
+    ),
+    (
+        "question twice",
+        '<root><Site ref="a"><question>Which?</question>\n<question>which?</question></Site></root>',
+        2,
+        1,
+        "stands here twice",
     ),
     (
         "unknown ref",
@@ -363,6 +379,19 @@ def test_sites_say_their_types_in_either_form(parse: Parse) -> None:
         ("c", (), ""),
     ]
     assert sites[0].description == "Home cooking"
+
+
+def test_a_site_brings_example_questions_and_a_later_layer_its_own(parse: Parse) -> None:
+    first = parse(
+        '<root><Site ref="a"><question> Which\n tent? </question><question>"Boots &amp; packs"</question>'
+        '</Site><Site ref="b"><question>Kept?</question></Site></root>'
+    )
+    later = parse('<root><Site ref="a"><question>Which boots?</question></Site><Site ref="b"/></root>')
+    assert first.sites[0].questions == ("Which tent?", '"Boots & packs"')
+    library = PromptLibrary([[first], [later]])
+    assert library.site("a").questions == ("Which boots?",)
+    assert library.site("b").questions == ("Kept?",)
+    assert library.site("c").questions == ()
 
 
 def test_the_default_site_of_nlweb_is_every_site(parse: Parse) -> None:

@@ -28,7 +28,7 @@ MEMORY = ReplySchema.of(
 ANSWER = ReplySchema.of("SynthesizePromptForGenerate", {"answer": "string", "urls": "urls of the items"})
 FACTS = ReplySchema.of("MemoryExtractionPrompt", {"facts": [{"text": "one", "kind": "preference | fact"}]})
 
-MISS = object()
+MISS = type("Miss", (), {"__repr__": lambda _: "a miss"})()
 
 SCORES: list[tuple[str, Any]] = [
     # as asked, and around it

@@ -109,3 +109,25 @@ def test_sites_and_tools_are_read(nlweb: Path) -> None:
     assert tool is not None
     assert tool.reply is not None
     assert tool.reply.parse('{"score": "95", "search_query": "heist films"}')["score"] == 95
+
+
+@pytest.mark.parametrize(
+    ("customised", "kind"),
+    [("HowTo", "Recipe"), ("CreativeWork", "Recipe"), ("LocalBusiness", "Restaurant")],
+)
+def test_over_their_base_a_site_customises_an_ancestor_of_the_type(
+    nlweb: Path, tmp_path: Path, customised: str, kind: str
+) -> None:
+    prompt = (
+        '<Prompt ref="SummarizeResultsPrompt"><promptString>ours {request.answers}</promptString>'
+        '<returnStruc>{"summary": "short"}</returnStruc></Prompt>'
+    )
+    inside = f'<Site ref="kitchen"><{customised}>{prompt}</{customised}></Site>'
+    (tmp_path / "kitchen.xml").write_text(f"<root>{inside}</root>")
+    library = PromptLibrary.load(nlweb / "prompts-2025-08.xml", [tmp_path])
+    ours, *lost = library.chain("SummarizeResultsPrompt", "kitchen", kind)
+    assert (ours.item_type, ours.text) == (customised, "ours {request.answers}")
+    assert all(one.site is None for one in lost)
+    elsewhere = library.find("SummarizeResultsPrompt", "elsewhere", kind)
+    assert elsewhere is not None
+    assert elsewhere.item_type == "Thing"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from core.prompting import REFS, REQUIRED_KEYS, VARIABLES, Prompt, PromptLibrary, check, fill
+from core.prompting import REFS, REQUIRED_KEYS, VARIABLES, Prompt, PromptLibrary, check, fill, misses
 from core.prompting.examples import ATTRIBUTES
 from core.prompting.fill import SHORTENED
 
@@ -53,6 +53,8 @@ def test_the_types_own_prompts_hold_for_the_types_below(shipped: PromptLibrary) 
             ("RankingPrompt", "NewsArticle"),
             ("RankingPrompt", "MusicEvent"),
             ("RankingPrompt", "HowTo"),
+            ("RankingPrompt", "Movie"),
+            ("RankingPrompt", "Product"),
             ("RequiredInfoPrompt", "RealEstate"),
             ("RequiredInfoPrompt", "RealEstateListing"),
         )
@@ -65,6 +67,8 @@ def test_the_types_own_prompts_hold_for_the_types_below(shipped: PromptLibrary) 
         ("RankingPrompt", "NewsArticle"): "Article",
         ("RankingPrompt", "MusicEvent"): "Event",
         ("RankingPrompt", "HowTo"): "Thing",
+        ("RankingPrompt", "Movie"): "Movie",
+        ("RankingPrompt", "Product"): "Product",
         ("RequiredInfoPrompt", "RealEstate"): "RealEstate",
         ("RequiredInfoPrompt", "RealEstateListing"): "RealEstate",
     }
@@ -92,12 +96,15 @@ def all_prompts() -> list[Prompt]:
 def test_each_has_the_keys_its_step_needs_and_three_examples_that_fit_it(prompt: Prompt) -> None:
     assert prompt.text
     assert prompt.enabled
+    assert len(prompt.examples) >= 3
     if not REQUIRED_KEYS[prompt.ref]:
         assert prompt.reply is None
+        for example in prompt.examples:
+            assert example.expect
+            assert misses(example.expect, {"text": fill(prompt, example.values).text}) == []
         return
     assert prompt.reply is not None
     assert set(REQUIRED_KEYS[prompt.ref]) <= set(prompt.reply.keys)
-    assert len(prompt.examples) >= 3
     for example in prompt.examples:
         assert example.expect
         fed = set(example.values) & set(prompt.variables)

@@ -1,0 +1,383 @@
+"""Conversations: what each person asked, was shown and answered, kept for a while for them alone.
+
+A conversation belongs to (identity, id): the same id of two people is two conversations. A turn is stored
+when its answer is complete or stopped; storing never fails an answer, and once begun it is finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from core import conversation_rows as rows
+from core.conversation_rows import Conversation, History, Overview, Said, ShownItem, Turn, Unseen
+from core.database import Database
+from core.errors import BadQuery, NotFound, StoreError
+from core.messages import (
+    AskUser,
+    CompareItems,
+    Complete,
+    Decontextualized,
+    EnsembleResult,
+    GeneratedAnswer,
+    Irrelevant,
+    Item,
+    ItemDetails,
+    Message,
+    NoResults,
+    Remember,
+    Results,
+    Summary,
+)
+from core.prompting.variables import clean, write_json
+from core.query import Identity, Query, Shown
+
+log = logging.getLogger(__name__)
+
+ID = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
+MAX_TITLE_CHARS = 200
+FIRST_TITLE_CHARS = 80
+MAX_ANSWER_CHARS = 20_000
+MAX_SHOWN = 100
+# The next question of a quick client should find the turn; no answer waits longer than this for the store.
+KEEP_WITHIN_S = 0.5
+PURGE_EVERY_S = 600.0
+# Of answers before the last one, the items that a follow-up may still mean.
+SHOWN_OF_OLDER = 3
+
+
+class Record:
+    """Collects from an answer's messages what becomes its turn."""
+
+    def __init__(self, query: Query, owner: Identity) -> None:
+        self.owner = owner
+        self.conversation_id = query.conversation_id
+        self.void = False  # erased while the answer was on its way
+        self.stored: asyncio.Task[None] | None = None
+        self._query = query
+        self._searched = query.decontextualized_query or query.text
+        self._items: dict[tuple[str, str], Item] = {}
+        self._others: list[ShownItem] = []
+        self._answer: list[str] = []
+        self._order: Sequence[str] | None = None
+
+    def see(self, message: Message) -> None:
+        """Take note of a message that goes to the client."""
+        match message:
+            case Decontextualized(decontextualized_query=searched):
+                self._searched = searched
+            case Results(items=items):
+                self._items.update({(item.site, item.document_id): item for item in items})
+            case Complete(order=order):
+                self._order = order
+            case GeneratedAnswer(answer=answer, items=sources):
+                self._answer.append(answer)
+                self._others += [_source(one) for one in sources]
+            case ItemDetails():
+                self._answer.append(_as_text(message.details))
+                self._others.append(ShownItem(message.name, message.url, message.document_id, message.site))
+            case CompareItems(item1=first, item2=second):
+                self._answer.append(_as_text(message.comparison))
+                self._others += [
+                    ShownItem(one.name, one.url, one.document_id, one.site) for one in (first, second)
+                ]
+            case EnsembleResult(result=result):
+                self._answer.append(_as_text(result))
+            case Summary() | NoResults() | Remember() | Irrelevant() | AskUser():
+                self._answer.append(message.message)
+            case _:
+                pass
+
+    def turn(self, now: float) -> Turn:
+        """The turn as it stands: of an answer that was stopped, what was had."""
+        return Turn(
+            n=0,
+            query_id=self._query.query_id,
+            asked=clean(self._query.text),
+            searched=clean(self._searched),
+            shown=tuple(self._shown()),
+            answer=clean("\n\n".join(part for part in self._answer if part)[:MAX_ANSWER_CHARS]),
+            sites=() if self._query.all_sites else self._query.sites,
+            created_at=now,
+        )
+
+    def _shown(self) -> list[ShownItem]:
+        if self._order is not None:
+            place = {document_id: at for at, document_id in enumerate(self._order)}
+            kept = [item for item in self._items.values() if item.document_id in place]
+            kept.sort(key=lambda item: place[item.document_id])
+        else:
+            kept = sorted(self._items.values(), key=lambda item: -(item.score or 0))
+            kept = kept[: self._query.max_results]
+        listed = [ShownItem(item.name, item.url, item.document_id, item.site) for item in kept]
+        return list(dict.fromkeys([*listed, *self._others]))[:MAX_SHOWN]
+
+
+class Conversations:
+    """Keeps conversations. `notify` is called with a conversation's row id after something was said in it."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        message_limit: int,
+        expiration_s: float,
+        whiteboard: bool = False,
+        maintained: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`whiteboard`: boards are given out. `maintained`: somebody keeps them up (there is a model), so
+        that a turn beyond the limit stays, unread, until its board has seen it."""
+        self._database = database
+        self._limits = rows.Limits(turns=message_limit, expiration_s=expiration_s, hold_unseen=maintained)
+        self._whiteboard = whiteboard
+        self._clock = clock
+        self._records: set[Record] = set()
+        self._purging: asyncio.Task[None] | None = None
+        self.notify: Callable[[int], None] = lambda _id: None
+
+    # ------------------------------------------------------------ beside a question
+
+    async def history(self, owner: Identity, conversation_id: str) -> History:
+        """What was said before, oldest first; empty for an unknown or expired one. Raises StoreError."""
+        found = await self._database.read(
+            lambda c: rows.history(c, owner.key, conversation_id, self._clock(), self._limits)
+        )
+        return found if self._whiteboard else replace(found, board=())
+
+    def record(self, query: Query) -> Record | None:
+        """What is to become the question's turn; None for a caller nobody knows, or who wants none kept."""
+        if query.identity is None or not query.remember:
+            return None
+        record = Record(query, query.identity)
+        self._records.add(record)
+        return record
+
+    def keep(self, record: Record) -> asyncio.Task[None]:
+        """Store the turn, once, whatever becomes of who called; the task never raises."""
+        if record.stored is None:
+            record.stored = asyncio.create_task(self._store(record))
+        return record.stored
+
+    async def keep_in_time(self, record: Record) -> None:
+        """`keep`, waited for as long as an answer may wait."""
+        await asyncio.wait({self.keep(record)}, timeout=KEEP_WITHIN_S)
+
+    async def _store(self, record: Record) -> None:
+        try:
+            if not record.void:
+                now = self._clock()
+                turn = record.turn(now)
+                row = await self._database.write(
+                    lambda c: rows.add_turn(
+                        c,
+                        record.owner.key,
+                        record.conversation_id,
+                        turn,
+                        title_from(turn.asked),
+                        self._limits,
+                    )
+                )
+                self.notify(row)
+        except StoreError as failed:
+            log.warning("conversation.not_kept", extra={"reason": failed.message})
+        except Exception:
+            # Nobody waits for this task's error: it must not be lost.
+            log.exception("conversation.not_kept")
+        finally:
+            self._records.discard(record)
+
+    # ------------------------------------------------------------ for their owner
+
+    async def start(
+        self, owner: Identity, conversation_id: str | None = None, title: str = ""
+    ) -> tuple[Overview, bool]:
+        """A conversation to be kept, and whether it is new. Raises BadQuery for a bad id or title."""
+        made = conversation_id or secrets.token_urlsafe(12)
+        if not ID.fullmatch(made):
+            raise BadQuery("`id` is 1-128 of A-Z a-z 0-9 . _ : ~ -", field="id")
+        wanted = checked_title(title) if title else ""
+        return await self._database.write(
+            lambda c: rows.start(c, owner.key, made, wanted, self._clock(), self._limits)
+        )
+
+    async def listed(
+        self, owner: Identity, *, limit: int, before: tuple[float, int] | None = None
+    ) -> tuple[list[Overview], tuple[float, int] | None]:
+        """Last used first, and where the next page starts."""
+        return await self._database.read(
+            lambda c: rows.listed(c, owner.key, limit, before, self._clock(), self._limits)
+        )
+
+    async def get(self, owner: Identity, conversation_id: str) -> Conversation:
+        """Raises NotFound for what is not there, has expired, or is another's."""
+        found = await self._database.read(
+            lambda c: rows.whole(c, owner.key, conversation_id, self._clock(), self._limits)
+        )
+        if found is None:
+            raise not_found(conversation_id)
+        return found if self._whiteboard else replace(found, board=())
+
+    async def rename(self, owner: Identity, conversation_id: str, title: str) -> Conversation:
+        """Raises BadQuery for a title that is none, NotFound as `get`."""
+        wanted = checked_title(title)
+        done = await self._database.write(
+            lambda c: rows.rename(c, owner.key, conversation_id, wanted, self._clock(), self._limits)
+        )
+        if not done:
+            raise not_found(conversation_id)
+        return await self.get(owner, conversation_id)
+
+    async def delete(self, owner: Identity, conversation_id: str) -> dict[str, int]:
+        """How many rows went. An answer still on its way into it is not kept. Raises NotFound as `get`."""
+        await self._void(owner.key, {conversation_id})
+        gone = await self._database.write(lambda c: rows.delete(c, owner.key, conversation_id))
+        if not gone["conversations"]:
+            raise not_found(conversation_id)
+        return gone
+
+    async def erase(self, identity: Identity) -> dict[str, int]:
+        """All of this identity; how many conversations, turns, messages and whiteboard entries went."""
+        await self._void(identity.key)
+        return await self._database.write(lambda c: rows.delete(c, identity.key))
+
+    # ------------------------------------------------------------ for agents and the whiteboard
+
+    async def say(
+        self, owner: Identity, conversation_id: str, said: Sequence[tuple[str | None, Said]]
+    ) -> int:
+        """Store messages, each with its id if it has one; how many were new. Raises BadQuery, StoreError."""
+        if not ID.fullmatch(conversation_id):
+            raise BadQuery("`conversation_id` is 1-128 of A-Z a-z 0-9 . _ : ~ -", field="conversation_id")
+        title = next((title_from(one.content) for _, one in said if one.role == "user"), "")
+        row, new = await self._database.write(
+            lambda c: rows.add_messages(
+                c, owner.key, conversation_id, said, title, self._clock(), self._limits
+            )
+        )
+        if new:
+            self.notify(row)
+        return new
+
+    async def unseen(self, row: int, room: int) -> Unseen | None:
+        """What the board of this row has not seen, oldest first, at least one and at most `room` characters;
+        None if there is nothing, or no such conversation any more."""
+        return await self._database.read(lambda c: rows.unseen(c, row, room))
+
+    async def put_board(self, had: Unseen, board: Sequence[rows.Entry], next_entry: int) -> bool:
+        """The board after `had`; False if the conversation is gone or another process was first."""
+        return await self._database.write(lambda c: rows.put_board(c, had, board, next_entry, self._limits))
+
+    async def behind(self) -> list[int]:
+        """Rows whose board has not seen everything, last used first."""
+        return await self._database.read(lambda c: rows.behind(c, self._clock(), self._limits))
+
+    # ------------------------------------------------------------ housekeeping
+
+    async def purge(self) -> int:
+        """Delete what has expired; how many conversations that were."""
+        return await self._database.write(lambda c: rows.purge(c, self._clock(), self._limits))
+
+    def start_purging(self) -> None:
+        """Purge now and every ten minutes, until `close`."""
+        self._purging = asyncio.create_task(self._purge_on())
+
+    async def stored(self) -> None:
+        """Wait until every turn that is being stored is stored."""
+        while running := [one.stored for one in self._records if one.stored is not None]:
+            await asyncio.wait(running)
+
+    async def close(self) -> None:
+        """Finish storing, stop purging."""
+        await self.stored()
+        if self._purging is not None:
+            self._purging.cancel()
+            await asyncio.gather(self._purging, return_exceptions=True)
+
+    async def _purge_on(self) -> None:
+        while True:
+            with suppress(StoreError):
+                if gone := await self.purge():
+                    log.info("conversation.purged", extra={"conversations": gone})
+            await asyncio.sleep(PURGE_EVERY_S)
+
+    async def _void(self, owner: str, ids: Collection[str] | None = None) -> None:
+        """No answer on its way may bring back what is being deleted."""
+        mine = [
+            one
+            for one in self._records
+            if one.owner.key == owner and (ids is None or one.conversation_id in ids)
+        ]
+        for one in mine:
+            one.void = True
+        if storing := [one.stored for one in mine if one.stored is not None]:
+            await asyncio.wait(storing)
+
+
+def with_history(query: Query, history: History) -> Query:
+    """The query with the stored conversation where the client sent none of its own.
+
+    The whiteboard comes along where the question sees less than all of the conversation.
+    """
+    last = history.turns[-1] if history.turns else None
+    continues = last is not None and query.prev[-1:] in ((last.asked,), (last.searched,))
+    if not query.history_given:
+        query = query.with_(
+            prev=tuple(turn.asked for turn in history.turns),
+            searched=tuple(turn.searched for turn in history.turns),
+        )
+    elif not query.prev:
+        # The client says that this is a first question.
+        return query
+    if not query.last_answers and (continues or not query.history_given):
+        query = query.with_(last_answers=_last_answers(history.turns))
+    cut = history.last_n > len(query.prev)
+    return query.with_(whiteboard=told(history.board)) if cut else query
+
+
+def told(board: Sequence[rows.Entry]) -> tuple[str, ...]:
+    """The whiteboard as prompts get it."""
+    return tuple(f"{entry.kind}: {entry.text}" for entry in board)
+
+
+def title_from(question: str) -> str:
+    """A conversation's first title: its first question, at most a line of it."""
+    line = " ".join(clean(question).split())
+    return line if len(line) <= FIRST_TITLE_CHARS else line[: FIRST_TITLE_CHARS - 1].rstrip() + "…"
+
+
+def checked_title(title: str) -> str:
+    """One line, 1 to 200 characters. Raises BadQuery."""
+    line = " ".join(clean(title).split())
+    if not 0 < len(line) <= MAX_TITLE_CHARS:
+        raise BadQuery(f"`title` has 1 to {MAX_TITLE_CHARS} characters", field="title")
+    return line
+
+
+def not_found(conversation_id: str) -> NotFound:
+    return NotFound(f"there is no conversation `{conversation_id[:128]}`", field="id")
+
+
+def _last_answers(turns: Sequence[Turn]) -> tuple[Shown, ...]:
+    """What was shown: all of the last answer that showed anything, then the best of those before it."""
+    showed = [turn for turn in reversed(turns) if turn.shown]
+    answers: list[Shown] = []
+    for age, turn in enumerate(showed):
+        items = turn.shown if age == 0 else turn.shown[:SHOWN_OF_OLDER]
+        answers += [Shown(item.title, item.url, turn.searched) for item in items]
+    return tuple(answers)
+
+
+def _source(source: Mapping[str, object]) -> ShownItem:
+    name, url, document_id, site = (str(source.get(k) or "") for k in ("name", "url", "document_id", "site"))
+    return ShownItem(name, url, document_id, site)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else write_json(value)

@@ -1,0 +1,73 @@
+"""Long-term memory: what a person asks to remember goes to a hook, and comes back with later questions.
+
+`facts` are the values, `store` keeps and finds them, `hook` says where they go, `service` decides about
+consent, `claims` and `judge` about contradictions, `erase` takes everything of a person out.
+"""
+
+from __future__ import annotations
+
+from core.memory.erase import Erasure, Ledger, take_back
+from core.memory.facts import (
+    COOKIE_REALM,
+    KINDS,
+    MAX_FACT_CHARS,
+    SCOPES,
+    Asking,
+    Change,
+    Detected,
+    Fact,
+    Place,
+    Reach,
+    Request,
+    Stored,
+)
+from core.memory.hook import (
+    ENTRY_POINTS,
+    Erases,
+    Exports,
+    Forgets,
+    MemoryHook,
+    Recalls,
+    StoreMemory,
+    load_hook,
+)
+from core.memory.judge import Extractor, PromptJudge
+from core.memory.service import CONFIRM_WITHIN_S, Confirmed, Memory, erasers
+from core.memory.store import COLLECTION, KEYWORDS, Facts, Judge, Verdict
+
+__all__ = [
+    "COLLECTION",
+    "CONFIRM_WITHIN_S",
+    "COOKIE_REALM",
+    "ENTRY_POINTS",
+    "KEYWORDS",
+    "KINDS",
+    "MAX_FACT_CHARS",
+    "SCOPES",
+    "Asking",
+    "Change",
+    "Confirmed",
+    "Detected",
+    "Erases",
+    "Erasure",
+    "Exports",
+    "Extractor",
+    "Fact",
+    "Facts",
+    "Forgets",
+    "Judge",
+    "Ledger",
+    "Memory",
+    "MemoryHook",
+    "Place",
+    "PromptJudge",
+    "Reach",
+    "Recalls",
+    "Request",
+    "StoreMemory",
+    "Stored",
+    "Verdict",
+    "erasers",
+    "load_hook",
+    "take_back",
+]

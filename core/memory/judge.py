@@ -1,0 +1,87 @@
+"""What the model says of facts: how new ones stand to older ones, and what a message tells of its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.memory.claims import grounded, is_sensitive, kind_of
+from core.memory.facts import KINDS, Detected, Fact, Request
+from core.memory.store import Verdict
+from core.prompting.ask import Prompter
+from core.providers.base import Usage
+from core.query import Query
+
+MAX_LEARNED = 10  # facts from one message
+
+
+class PromptJudge:
+    """`MemoryConflictPrompt`. What it says is bounded by the store's own rules."""
+
+    def __init__(self, prompter: Prompter) -> None:
+        self._prompter = prompter
+
+    async def compare(self, new: Detected, older: Sequence[Fact]) -> Verdict:
+        """Raises ModelError and its kinds."""
+        query = Query(
+            text=new.text,
+            query_id=new.query_id,
+            conversation_id=new.conversation_id,
+            sites=(new.site,) if new.site and "," not in new.site else (),
+            identity=new.identity,
+        )
+        # Made-up ids fit nothing: the model sees short ones, which also cost less.
+        listed = [{"id": f"m{n}", "text": fact.text} for n, fact in enumerate(older, 1)]
+        reply = await self._prompter.ask("MemoryConflictPrompt", query, Usage(), **{"request.memory": listed})
+        relation = str(reply["relation"]).strip().casefold() if reply else "adds"
+        named = {f"m{n}": fact.memory_id for n, fact in enumerate(older, 1)}
+        memory_id = named.get(str((reply or {}).get("memory_id", "")).strip().strip("\"'"), "")
+        if relation == "repeats" and memory_id:
+            return Verdict("repeats", memory_id)
+        if relation == "replaces" and memory_id:
+            return Verdict("replaces", memory_id)
+        return Verdict("adds")
+
+
+@dataclass(frozen=True, slots=True)
+class Extractor:
+    """`MemoryExtractionPrompt`: what a person's own words tell of them that will matter later."""
+
+    prompter: Prompter
+
+    async def facts(self, query: Query, said: Sequence[str], known: Sequence[str]) -> list[Request]:
+        """What is new in these messages of the person; each fact made of words that were said.
+
+        Raises ModelError and its kinds.
+        """
+        messages = [{"role": "user", "content": text} for text in said]
+        more: dict[str, Any] = {"whiteboard.messages": messages, "request.memory": list(known)}
+        reply = await self.prompter.ask("MemoryExtractionPrompt", query, Usage(), **more)
+        if reply is None:
+            return []
+        found = []
+        whole = "\n".join(said)
+        for told in list(reply["facts"])[:MAX_LEARNED]:
+            request = _request(told)
+            if request is not None and grounded(request.text, whole):
+                found.append(request)
+        return found
+
+
+def _request(told: Any) -> Request | None:
+    if isinstance(told, str):
+        told = {"text": told}
+    if not isinstance(told, dict):
+        return None
+    text = " ".join(str(told.get("text") or "").split())
+    if not text:
+        return None
+    kind = str(told.get("kind") or "")
+    return Request(
+        text=text,
+        kind=kind if kind in KINDS else kind_of(text),
+        sensitive=bool(told.get("sensitive")) or is_sensitive(text),
+        subject=str(told.get("subject") or ""),
+        attribute=str(told.get("attribute") or ""),
+    )

@@ -1,0 +1,350 @@
+"""Decides what is kept at once and what is asked about first; hands facts to the hook, and takes them back.
+
+Consent (contract 6): a caller without an identity, and a sensitive fact from anyone, is kept only once the
+person confirms it with the token that the `remember` message carries. What would forget more than the one
+fact that was named is confirmed in the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from core.errors import AskError, BadQuery, Forbidden, MemoryFailed, NotFound
+from core.identity import Signer, new_visitor
+from core.memory.claims import claim, share_a_word
+from core.memory.facts import (
+    COOKIE_REALM,
+    MAX_FACT_CHARS,
+    MAX_SOURCE_CHARS,
+    Detected,
+    Fact,
+    Reach,
+    Request,
+    Stored,
+    normal,
+)
+from core.memory.hook import Erases, Exports, Forgets, MemoryHook, Recalls
+from core.memory.judge import Extractor
+from core.memory.store import Facts
+from core.messages import Forgotten, Memories, Remember
+from core.query import Identity, Query
+
+log = logging.getLogger(__name__)
+
+CONFIRM_WITHIN_S = 600
+MAX_LISTED = 100
+# Learning goes on behind the answers: so many messages wait at most, later ones are left out.
+MAX_LEARNING = 32
+_PURPOSE = "memory-confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What a confirmation did, and for whom."""
+
+    identity: Identity
+    action: Literal["remember", "forget"]
+    text: str
+    stored: Stored | None = None
+    forgotten: tuple[str, ...] = ()
+
+
+class Memory:
+    """Long-term memory as the rest of the product sees it."""
+
+    def __init__(
+        self,
+        hook: MemoryHook,
+        signer: Signer,
+        facts: Facts,
+        *,
+        expiration_s: float,
+        store_scope: str = "user",
+        extractor: Extractor | None = None,
+        on_forget: Callable[[Identity, Sequence[Fact]], Any] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`extractor` makes it automatic; `on_forget` is awaited with the facts that a person took back."""
+        self._hook = hook
+        self._signer = signer
+        self.facts = facts
+        self._expiration_s = expiration_s
+        self._store_scope = store_scope
+        self._extractor = extractor
+        self._on_forget = on_forget
+        self._clock = clock
+        self._learning: set[asyncio.Task[None]] = set()
+
+    @property
+    def name(self) -> str:
+        """What the hook is called."""
+        return self._hook.name
+
+    # ------------------------------------------------------------ in a question
+
+    async def recall(self, query: Query) -> Sequence[Fact]:
+        """What is known of the caller. A memory that fails is logged and never stops an answer."""
+        if query.identity is None or not isinstance(self._hook, Recalls):
+            return ()
+        try:
+            return await self._hook.recall(query)
+        except AskError as failed:
+            log.warning("memory.recall_failed", extra={"reason": failed.message})
+        except Exception:
+            # A hook is somebody else's code: whatever it does, the question is answered.
+            log.exception("memory.recall_failed")
+        return ()
+
+    async def handle(self, query: Query, request: Request) -> Remember | Forgotten | Memories:
+        """Do what the message asks, or ask the person first. Raises AskError."""
+        if request.action == "list":
+            return await self._told(query)
+        if request.action == "forget":
+            return await self._asked_to_forget(query, request)
+        return await self.remember(query, request)
+
+    async def remember(self, query: Query, request: Request) -> Remember:
+        """Keep the fact, or ask the person first. Raises what the hook raises."""
+        detected = self._detected(query, request)
+        if query.identity is None or request.sensitive:
+            return Remember(
+                item_to_remember=detected.text,
+                message=f"Shall I remember this? {detected.text}",
+                memory_id=None,
+                scope=detected.scope,
+                confirm=self._ask(detected, query.identity),
+            )
+        stored = await self.persist(detected)
+        return Remember(
+            item_to_remember=detected.text,
+            message=f"I'll remember: {detected.text}"
+            if stored
+            else f"Sent to {self._hook.name}: {detected.text}",
+            memory_id=stored.memory_id if stored else None,
+            scope=detected.scope,
+        )
+
+    def learn(self, query: Query) -> None:
+        """Where memory is automatic: find out behind the answer what the message tells of its writer. Only
+        of a known person, and nothing sensitive: that is kept by consent alone."""
+        if self._extractor is None or query.identity is None or not query.remember:
+            return
+        if len(self._learning) >= MAX_LEARNING:
+            log.warning("memory.learning_full", extra={"query_id": query.query_id})
+            return
+        task = asyncio.create_task(self._learn(self._extractor, query))
+        self._learning.add(task)
+        task.add_done_callback(self._learning.discard)
+
+    async def settled(self) -> None:
+        """When everything that was being learned has been."""
+        while self._learning:
+            await asyncio.gather(*self._learning, return_exceptions=True)
+
+    async def _learn(self, extractor: Extractor, query: Query) -> None:
+        try:
+            for request in await extractor.facts(query, [query.text], query.facts):
+                if not request.sensitive:
+                    await self.persist(self._detected(query, request))
+        except AskError as failed:
+            log.warning("memory.not_learned", extra={"query_id": query.query_id, "reason": failed.message})
+        except Exception:
+            log.exception("memory.not_learned", extra={"query_id": query.query_id})
+
+    def _detected(self, query: Query, request: Request) -> Detected:
+        return Detected(
+            text=request.text[:MAX_FACT_CHARS],
+            kind=request.kind,
+            scope=self._store_scope,
+            identity=query.identity or Identity(COOKIE_REALM, ""),
+            site=",".join(query.sites) if not query.all_sites else "",
+            conversation_id=query.conversation_id,
+            query_id=query.query_id,
+            source_turn=query.text[:MAX_SOURCE_CHARS],
+            expires_at=self._clock() + self._expiration_s,
+            nonce=secrets.token_urlsafe(12),
+            subject=request.subject,
+            attribute=request.attribute,
+        )
+
+    async def _told(self, query: Query) -> Memories:
+        if query.identity is None:
+            return Memories((), "Nothing is kept about you here.")
+        if not isinstance(self._hook, Exports):
+            return Memories(
+                (), f"What you ask to remember is sent to {self._hook.name}, and cannot be read here."
+            )
+        kept = [
+            fact
+            for fact in await self._hook.export(query.identity)
+            if fact.get("status", "active") == "active"
+        ]
+        items = tuple(
+            {
+                key: fact[key]
+                for key in ("memory_id", "text", "kind", "scope", "created_at", "site")
+                if key in fact
+            }
+            for fact in kept[-MAX_LISTED:]
+        )
+        return Memories(items, f"{len(kept)} kept about you." if kept else "Nothing is kept about you here.")
+
+    async def _asked_to_forget(self, query: Query, request: Request) -> Forgotten:
+        identity = query.identity
+        if identity is None:
+            return Forgotten((), "Nothing is kept about you here.")
+        if request.everything:
+            count = await self.facts.count(Reach.of(identity))
+            asked = {"owner": identity.key, "forget": "all"}
+            return Forgotten(
+                (),
+                f"Shall I forget everything about you ({count} facts, with your conversations)?",
+                confirm=self._signer.sign(_PURPOSE, asked, ttl_s=CONFIRM_WITHIN_S),
+            )
+        found = await self._meant(identity, request.text)
+        items = tuple({"memory_id": fact.memory_id, "text": fact.text} for fact in found)
+        if not found:
+            return Forgotten((), "I know nothing of the kind about you.")
+        if len(found) == 1 and request.certain:
+            await self.forget(identity, [found[0].memory_id])
+            return Forgotten(items, f"Forgotten: {found[0].text}")
+        these = {"owner": identity.key, "forget": [fact.memory_id for fact in found]}
+        return Forgotten(
+            items,
+            "Shall I forget this?",
+            confirm=self._signer.sign(_PURPOSE, these, ttl_s=CONFIRM_WITHIN_S),
+        )
+
+    async def _meant(self, identity: Identity, text: str) -> list[Fact]:
+        """The kept facts that a person means by these words: the one that says so, else those about it."""
+        kept = await self.facts.all(Reach.of(identity))
+        said, told = normal(text), claim(text)
+        same = [fact for fact in kept if normal(fact.text) == said]
+        if not same and told is not None:
+            same = [fact for fact in kept if claim(fact.text) == told]
+        if same:
+            return same[:1]
+        nearest = await self.facts.search(Reach.of(identity), text, 5)
+        return [fact for fact in nearest if share_a_word(fact.text, text)]
+
+    # ------------------------------------------------------------ by the person's own hand
+
+    async def persist(self, detected: Detected) -> Stored | None:
+        """Hand a fact to the hook. Raises AskError, whatever a foreign hook raises."""
+        try:
+            return await self._hook.persist(detected)
+        except AskError:
+            raise
+        except Exception as failed:
+            log.exception("memory.hook_failed", extra={"hook": self._hook.name})
+            raise MemoryFailed(f"{self._hook.name} did not take the fact") from failed
+
+    async def forget(self, identity: Identity, memory_ids: Sequence[str], *, undo: bool = False) -> list[str]:
+        """Forget facts; those that were there. Raises NotFound for a single one that is not, AskError."""
+        reach = Reach.of(identity)
+        known = []
+        for memory_id in memory_ids:
+            try:
+                known.append(await self.facts.get(reach, memory_id))
+            except NotFound:
+                continue
+        gone = await self.facts.forget(reach, memory_ids, undo=undo)
+        elsewhere = [memory_id for memory_id in memory_ids if memory_id not in gone]
+        if not self.owns_hook and isinstance(self._hook, Forgets):
+            gone += [one for one in elsewhere if await self._hook.forget(identity, one)]
+        if self._on_forget is not None and known:
+            await self._on_forget(identity, known)
+        if len(memory_ids) == 1 and not gone:
+            raise NotFound("there is no such memory")
+        return gone
+
+    @property
+    def owns_hook(self) -> bool:
+        """Whether facts go to the store of our own."""
+        return getattr(self._hook, "facts", None) is self.facts
+
+    async def export(self, identity: Identity) -> list[Mapping[str, Any]]:
+        """All that is kept of a person, here and by the hook."""
+        reach = Reach.of(identity)
+        kept, _ = await self.facts.everything(reach)
+        ours: list[Mapping[str, Any]] = [fact.told() for fact in kept]
+        if isinstance(self._hook, Exports):
+            theirs = list(await self._hook.export(identity))
+            return theirs if self.owns_hook else ours + theirs
+        return ours
+
+    async def confirm(self, token: str, caller: Identity | None) -> Confirmed:
+        """Do what the token holds, for the caller or for a new visitor. Confirming twice does it once.
+
+        Raises BadQuery for a token that is forged or older than ten minutes, Forbidden for another caller's.
+        """
+        asked = self._signer.verify(_PURPOSE, token)
+        if asked is None:
+            raise BadQuery(
+                "this confirmation is not valid or older than ten minutes: ask again", field="token"
+            )
+        owner = asked.pop("owner")
+        if owner is not None and (caller is None or caller.key != owner):
+            raise Forbidden("this confirmation belongs to somebody else")
+        if "forget" in asked and caller is not None:
+            return await self._confirmed_forgetting(caller, asked["forget"])
+        # The visitor's id is the token's, so that two clicks before the cookie is there make one visitor.
+        identity = caller or Identity(COOKIE_REALM, asked["visitor"])
+        asked.pop("visitor")
+        detected = Detected(identity=identity, **asked)
+        return Confirmed(identity, "remember", detected.text, stored=await self.persist(detected))
+
+    async def _confirmed_forgetting(self, caller: Identity, what: Any) -> Confirmed:
+        if what == "all":
+            return Confirmed(caller, "forget", "", forgotten=("*",))
+        ids = [str(one) for one in what]
+        gone = await self.forget(caller, ids) if len(ids) > 1 else await self._forget_one(caller, ids)
+        return Confirmed(caller, "forget", "", forgotten=tuple(gone))
+
+    async def _forget_one(self, caller: Identity, ids: list[str]) -> list[str]:
+        try:
+            return await self.forget(caller, ids)
+        except NotFound:
+            return []  # the second click
+
+    def _ask(self, detected: Detected, owner: Identity | None) -> str:
+        asked = {
+            "owner": owner.key if owner else None,
+            "visitor": new_visitor(),
+            "text": detected.text,
+            "kind": detected.kind,
+            "scope": detected.scope,
+            "site": detected.site,
+            "conversation_id": detected.conversation_id,
+            "query_id": detected.query_id,
+            "source_turn": detected.source_turn,
+            "expires_at": detected.expires_at,
+            "nonce": detected.nonce,
+            "subject": detected.subject,
+            "attribute": detected.attribute,
+        }
+        return self._signer.sign(_PURPOSE, asked, ttl_s=CONFIRM_WITHIN_S)
+
+
+def erasers(hook: MemoryHook, facts: Facts) -> list[Erases]:
+    """The parts of memory that hold something of a person: our own store, and a hook beside it."""
+    parts: list[Erases] = [_FactsEraser(facts)]
+    if getattr(hook, "facts", None) is not facts and isinstance(hook, Erases):
+        parts.append(hook)
+    return parts
+
+
+class _FactsEraser:
+    name = "memory"
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    async def erase(self, identity: Identity) -> Mapping[str, int]:
+        return await self._facts.erase(Reach.of(identity))

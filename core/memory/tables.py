@@ -1,0 +1,62 @@
+"""The tables of long-term memory: facts and what happened to them."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from core.database import metadata
+
+facts = sa.Table(
+    "memories",
+    metadata,
+    sa.Column("memory_id", sa.Text, primary_key=True),
+    sa.Column("realm", sa.Text, nullable=False),
+    sa.Column("user_id", sa.Text, nullable=False),
+    sa.Column("application", sa.Text, nullable=False),
+    sa.Column("agent", sa.Text, nullable=False),
+    sa.Column("thread", sa.Text, nullable=False),
+    sa.Column("scope", sa.Text, nullable=False),
+    sa.Column("bound_to", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text, nullable=False),
+    sa.Column("attribute", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("superseded_by", sa.Text),
+    sa.Column("query_id", sa.Text, nullable=False),
+    sa.Column("source_turn", sa.Text, nullable=False),
+    sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("updated_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float),
+    # Whether the vector store has the point: what a kill left undone is found by this.
+    sa.Column("indexed", sa.Integer, nullable=False),
+    sa.Index("memories_of", "realm", "user_id", "status"),
+    # One fact is there once, whoever writes it at the same moment.
+    sa.Index(
+        "memories_once",
+        "realm",
+        "user_id",
+        "scope",
+        "bound_to",
+        "digest",
+        unique=True,
+        sqlite_where=sa.text("status = 'active'"),
+        postgresql_where=sa.text("status = 'active'"),
+    ),
+)
+
+history = sa.Table(
+    "memory_history",
+    metadata,
+    sa.Column("n", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("memory_id", sa.Text, nullable=False, index=True),
+    sa.Column("realm", sa.Text, nullable=False),
+    sa.Column("user_id", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("old_text", sa.Text),
+    sa.Column("new_text", sa.Text),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Index("memory_history_of", "realm", "user_id"),
+)

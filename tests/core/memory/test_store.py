@@ -1,0 +1,400 @@
+"""The store of facts: once, by its owner alone, the newer over the older, and gone when it is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadQuery, ModelTimeout, NotFound, StoreError
+from core.memory import COLLECTION, Asking, Detected, Fact, Reach, Verdict
+from core.memory.tables import facts as table
+from core.memory.tables import history
+from core.providers.base import Where
+from core.query import Identity
+from tests.core.memory.support import ANNA, BO, DAY_S, Kept, memory_in
+
+OF_ANNA = Reach.of(ANNA)
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
+    async with memory_in(tmp_path) as kept:
+        yield kept
+
+
+def asking(text: str, who: Identity = ANNA, **more: object) -> Asking:
+    return Asking(who, text, ("user", "application", "agent", "thread"), **more)  # type: ignore[arg-type]
+
+
+async def texts(kept: Kept, who: Identity = ANNA) -> list[str]:
+    return sorted(fact.text for fact in await kept.facts.all(Reach.of(who)))
+
+
+async def test_the_same_said_twice_is_one_fact(kept: Kept) -> None:
+    first = await kept.say("I love coriander")
+    again = await kept.facts.remember(kept.detected("  i LOVE coriander!"))
+    assert (again.memory_id, again.repeated) == (first, True)
+    assert await texts(kept) == ["I love coriander"]
+    assert [step.event for step in await kept.facts.changes(OF_ANNA, first)] == ["ADD"]
+
+
+async def test_the_same_said_many_times_at_once_is_one_fact(kept: Kept) -> None:
+    said = [kept.detected("I love coriander") for _ in range(20)]
+    stored = await asyncio.gather(*(kept.facts.remember(one) for one in said))
+    assert len({one.memory_id for one in stored}) == 1
+    assert await kept.store.count(COLLECTION, Where()) == 1
+
+
+async def test_the_newer_of_two_that_contradict_holds_and_the_older_can_be_restored(kept: Kept) -> None:
+    older = await kept.say("I love coriander")
+    newer = await kept.facts.remember(kept.detected("I can't stand coriander any more"))
+    assert newer.superseded == (older,)
+    assert await texts(kept) == ["I can't stand coriander any more"]
+    assert [f.text for f in await kept.facts.recall(asking("a coriander dish"))] == [
+        "I can't stand coriander any more"
+    ]
+    old = await kept.facts.get(OF_ANNA, older)
+    assert (old.status, old.superseded_by) == ("superseded", newer.memory_id)
+    assert [step.event for step in await kept.facts.changes(OF_ANNA, older)] == ["ADD", "SUPERSEDE"]
+    await kept.facts.restore(OF_ANNA, older)
+    assert await texts(kept) == ["I love coriander"]
+    assert [f.text for f in await kept.facts.search(OF_ANNA, "coriander", 5)] == ["I love coriander"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I love Chinese food", "I hate Chinese food"),
+        ("My name is liguoyu", "My name is liguosong"),
+        ("I live in Genoa", "I have moved to Turin"),
+        ("me gusta el cilantro", "ya no me gusta el cilantro"),
+        ("mi piace il coriandolo", "non mi piace più il coriandolo"),
+        ("我喜欢香菜", "我讨厌香菜"),
+        ("저는 고수를 좋아해요", "저는 고수를 싫어해요"),
+        ("I am vegetarian", "I am no longer vegetarian"),
+    ],
+)
+async def test_contradictions_are_seen_without_a_model(kept: Kept, older: str, newer: str) -> None:
+    await kept.say(older)
+    await kept.say(newer)
+    assert await texts(kept) == [newer]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I love coriander", "I love basil"),
+        ("I love coriander", "I can't stand parsley"),
+        ("I have a dog", "I have a cat"),
+        ("I live in Genoa", "I work in Turin"),
+        ("I moved the meeting to Friday", "I live in Genoa"),
+    ],
+)
+async def test_what_can_both_be_stands_side_by_side(kept: Kept, one: str, other: str) -> None:
+    await kept.say(one)
+    await kept.say(other)
+    assert await texts(kept) == sorted([one, other])
+
+
+class Says:
+    """A judge that always says the same of the first older fact, and counts."""
+
+    def __init__(self, relation: str, memory_id: str | None = None) -> None:
+        self.relation = relation
+        self.memory_id = memory_id
+        self.asked = 0
+
+    async def compare(self, new: Detected, older: Sequence[Fact]) -> Verdict:
+        self.asked += 1
+        if self.relation == "fails":
+            raise ModelTimeout("late")
+        return Verdict(self.relation, self.memory_id or older[0].memory_id)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("relation", "older", "newer", "left"),
+    [
+        ("replaces", "Works at the bakery", "Works at the harbour now", ["Works at the harbour now"]),
+        ("repeats", "Has two small children", "Two small children at home", ["Has two small children"]),
+        # The model may say what it likes of facts that have nothing in common.
+        ("replaces", "Owns a kayak", "Works at the bakery", ["Owns a kayak", "Works at the bakery"]),
+        (
+            "fails",
+            "Works at the bakery",
+            "Works at the harbour now",
+            ["Works at the bakery", "Works at the harbour now"],
+        ),
+        ("adds", "Has a dog", "Has a cat as well as a dog", ["Has a cat as well as a dog", "Has a dog"]),
+    ],
+)
+async def test_the_model_decides_only_between_facts_about_the_same_thing(
+    tmp_path: Path, relation: str, older: str, newer: str, left: list[str]
+) -> None:
+    async with memory_in(tmp_path, judge=Says(relation)) as kept:
+        await kept.say(older)
+        await kept.say(newer)
+        assert await texts(kept) == left
+
+
+async def test_the_model_replaces_what_has_the_same_subject_and_attribute(tmp_path: Path) -> None:
+    async with memory_in(tmp_path, judge=Says("replaces")) as kept:
+        of_the_job = {"subject": "person", "attribute": "job"}
+        await kept.say("Works at the bakery", **of_the_job)
+        await kept.say("Drives the bakery van", subject="van", attribute="vehicle")
+        assert len(await texts(kept)) == 2
+        await kept.say("Nurse at the bakery's clinic", **of_the_job)
+        assert await texts(kept) == ["Drives the bakery van", "Nurse at the bakery's clinic"]
+
+
+async def test_an_id_the_model_made_up_changes_nothing(tmp_path: Path) -> None:
+    async with memory_in(tmp_path, judge=Says("replaces", "no-such-id")) as kept:
+        await kept.say("Works at the bakery")
+        await kept.say("Works at the bakery's shop")
+        assert len(await texts(kept)) == 2
+
+
+async def test_a_forgotten_fact_leaves_a_mark_and_no_text(kept: Kept) -> None:
+    memory_id = await kept.say("I love coriander")
+    await kept.facts.update(OF_ANNA, memory_id, text="I love fresh coriander")
+    assert await kept.facts.forget(OF_ANNA, [memory_id]) == [memory_id]
+    assert await kept.facts.forget(OF_ANNA, [memory_id]) == []
+    with pytest.raises(NotFound):
+        await kept.facts.get(OF_ANNA, memory_id)
+    with pytest.raises(NotFound):
+        await kept.facts.restore(OF_ANNA, memory_id)
+    steps = await kept.facts.changes(OF_ANNA, memory_id)
+    assert [step.event for step in steps] == ["ADD", "UPDATE", "DELETE"]
+    assert {text for step in steps for text in (step.old_text, step.new_text)} == {None}
+    assert await kept.facts.search(OF_ANNA, "coriander", 5) == []
+    assert await kept.store.count(COLLECTION, Where()) == 0
+
+
+async def test_undo_brings_back_what_was_superseded(kept: Kept) -> None:
+    await kept.say("I love coriander")
+    newer = await kept.say("I can't stand coriander")
+    await kept.facts.forget(OF_ANNA, [newer], undo=True)
+    assert await texts(kept) == ["I love coriander"]
+    assert len(await kept.facts.search(OF_ANNA, "coriander", 5)) == 1
+
+
+async def test_the_same_confirmation_after_an_undo_keeps_nothing(kept: Kept) -> None:
+    detected = kept.detected("I love coriander")
+    first = await kept.facts.remember(detected)
+    await kept.facts.forget(OF_ANNA, [first.memory_id])
+    assert (await kept.facts.remember(detected)).repeated
+    assert await texts(kept) == []
+    await kept.say("I love coriander")
+    assert await texts(kept) == ["I love coriander"]
+
+
+async def test_recall_is_what_always_holds_and_what_the_question_calls_up(kept: Kept) -> None:
+    await kept.say("I am allergic to walnuts")
+    await kept.say("My oven is small")
+    await kept.say("My sister lives in Quebec")
+    found = [fact.text for fact in await kept.facts.recall(asking("a cake for a small oven"))]
+    assert found == ["I am allergic to walnuts", "My oven is small"]
+    assert [fact.text for fact in await kept.facts.recall(asking("zzz"))] == ["I am allergic to walnuts"]
+
+
+async def test_chinese_and_korean_facts_are_found_by_their_words(kept: Kept) -> None:
+    await kept.say("서울에서 김치를 먹었다")
+    await kept.say("我家的烤箱很小")
+    assert [f.text for f in await kept.facts.search(OF_ANNA, "김치", 5)] == ["서울에서 김치를 먹었다"]
+    assert [f.text for f in await kept.facts.search(OF_ANNA, "小烤箱", 5)] == ["我家的烤箱很小"]
+
+
+async def test_facts_of_a_place_are_recalled_there_alone(kept: Kept) -> None:
+    await kept.say("I like long answers", scope="application", site="docs", kind="preference")
+    await kept.say("I like short answers today", scope="thread", conversation_id="c1", kind="preference")
+    await kept.say("I like puns", scope="agent", agent="clown", kind="preference")
+
+    async def recalled(**more: object) -> list[str]:
+        return [fact.text for fact in await kept.facts.recall(asking("x", **more))]
+
+    assert await recalled() == []
+    assert await recalled(applications=("docs", "shop")) == ["I like long answers"]
+    assert await recalled(thread="c1") == ["I like short answers today"]
+    assert await recalled(agent="clown") == ["I like puns"]
+    assert await recalled(agent="clerk", thread="c2", applications=("shop",)) == []
+
+
+async def test_expired_facts_are_not_seen_and_then_taken_out(kept: Kept) -> None:
+    memory_id = await kept.say("I love coriander", expires_at=kept.clock.now + DAY_S)
+    kept.clock.now += 2 * DAY_S
+    assert await texts(kept) == []
+    assert await kept.facts.recall(asking("coriander")) == []
+    with pytest.raises(NotFound):
+        await kept.facts.get(OF_ANNA, memory_id)
+    again = await kept.say("I love coriander")
+    assert again != memory_id
+    await kept.facts.purge()
+    assert await texts(kept) == ["I love coriander"]
+    kept.clock.now += 400 * DAY_S
+    assert await kept.facts.purge() == 1
+    assert await kept.store.count(COLLECTION, Where()) == 0
+    rows = await kept.database.read(lambda c: c.scalar(sa.select(sa.func.count()).select_from(history)))
+    assert rows == 0
+
+
+async def test_update_changes_what_is_found(kept: Kept) -> None:
+    memory_id = await kept.say("My oven is small")
+    await kept.say("My kettle is red")
+    await kept.facts.update(OF_ANNA, memory_id, text="My oven is huge", kind="constraint", metadata={"a": 1})
+    assert (await kept.facts.get(OF_ANNA, memory_id)).metadata == {"a": 1}
+    assert [f.text for f in await kept.facts.search(OF_ANNA, "huge", 5)] == ["My oven is huge"]
+    assert await kept.facts.search(OF_ANNA, "small", 5) == []
+    with pytest.raises(BadQuery):
+        await kept.facts.update(OF_ANNA, memory_id, text="my kettle is RED")
+
+
+@pytest.mark.parametrize("text", ["", "   ", "!!!", "x" * 1001])
+async def test_a_text_that_is_none_is_refused(kept: Kept, text: str) -> None:
+    with pytest.raises(BadQuery):
+        await kept.say(text)
+
+
+@pytest.mark.parametrize(
+    ("realm", "ids"),
+    [
+        ("", {"user": "anna"}),
+        ("key:shop", {"user": None}),
+        ("key:shop", {"user": ""}),
+        ("key:shop", {"user": "", "agent": ""}),
+    ],
+)
+def test_a_reach_without_an_owner_cannot_be_made(realm: str, ids: dict[str, str | None]) -> None:
+    with pytest.raises(ValueError, match="reach"):
+        Reach(realm, **ids)  # type: ignore[arg-type]
+
+
+async def test_erasing_one_person_leaves_the_others_and_nothing_of_the_one(kept: Kept) -> None:
+    await kept.say("I love coriander")
+    await kept.say("I can't stand coriander")
+    forgotten = await kept.say("My oven is small")
+    await kept.facts.forget(OF_ANNA, [forgotten])
+    await kept.say("I love coriander", BO)
+    gone = await kept.facts.erase(OF_ANNA)
+    assert gone == {"memories": 2, "vectors": 1, "history": 5}
+    for rows in (table, history):
+        owners = await kept.database.read(lambda c, rows=rows: set(c.scalars(sa.select(rows.c.user_id))))
+        assert owners == {"bo"}
+    assert await kept.store.count(COLLECTION, Where({"identity": ANNA.key})) == 0
+    assert await texts(kept, BO) == ["I love coriander"]
+    assert await kept.facts.erase(OF_ANNA) == {"memories": 0, "vectors": 0, "history": 0}
+
+
+async def test_what_a_kill_left_undone_is_done_at_the_next_start(tmp_path: Path) -> None:
+    async with memory_in(tmp_path) as kept:
+        unindexed = await kept.say("My oven is small")
+        forgotten = await kept.say("My kettle is red")
+        await kept.say("I love coriander")
+        # As if the process had died between the row and the point, and between the mark and the point's end.
+        await kept.store.delete_ids(COLLECTION, [unindexed])
+
+        def undone(connection: sa.engine.Connection) -> None:
+            connection.execute(sa.update(table).where(table.c.memory_id == unindexed).values(indexed=0))
+            connection.execute(
+                sa.update(table).where(table.c.memory_id == forgotten).values(status="deleted")
+            )
+
+        await kept.database.write(undone)
+    async with memory_in(tmp_path) as kept:
+        assert await kept.facts.sweep() == 2
+        assert [f.text for f in await kept.facts.search(OF_ANNA, "oven", 5)] == ["My oven is small"]
+        assert await kept.store.count(COLLECTION, Where()) == 2
+        assert await kept.facts.sweep() == 0
+
+
+async def test_a_lost_vector_store_is_filled_again(tmp_path: Path) -> None:
+    async with memory_in(tmp_path) as kept:
+        await kept.say("My oven is small")
+        await kept.say("I love coriander")
+        await kept.store.delete(COLLECTION, Where({"identity": ANNA.key}))
+        assert await kept.facts.sweep() == 2
+        assert len(await kept.facts.search(OF_ANNA, "oven", 5)) == 1
+
+
+async def test_a_fact_is_kept_while_the_search_engine_is_down(tmp_path: Path) -> None:
+    async with memory_in(tmp_path) as kept:
+        await kept.store.close()
+        memory_id = await kept.say("I am allergic to walnuts")
+        assert [f.memory_id for f in await kept.facts.recall(asking("cake"))] == [memory_id]
+        with pytest.raises(StoreError):
+            await kept.facts.search(OF_ANNA, "walnuts", 5)
+    async with memory_in(tmp_path) as kept:
+        assert await kept.facts.sweep() == 1
+        assert len(await kept.facts.search(OF_ANNA, "walnuts", 5)) == 1
+
+
+async def test_no_text_of_a_fact_is_in_the_search_engines_files(tmp_path: Path) -> None:
+    async with memory_in(tmp_path) as kept:
+        await kept.say("I love zanzibarquince jam")
+    files = [path for path in (tmp_path / "vectors").rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"zanzibarquince" in path.read_bytes()]
+
+
+OWNERS = [
+    Identity("key:a", "u1"),
+    Identity("key:a", "u2"),
+    Identity("key:b", "u1"),
+    Identity("jwt:i", "u1"),
+    Identity("cookie", "1:au1"),
+    Identity("key:a", "u1 "),
+    Identity("key", "a:u1"),
+]
+
+
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(OWNERS),
+            st.sampled_from(["say", "say", "say", "forget", "restore", "erase", "update"]),
+            st.integers(0, 9),
+        ),
+        max_size=25,
+    )
+)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_nobody_ever_sees_or_changes_what_is_anothers(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Identity, str, int]]
+) -> None:
+    ids: list[str] = []
+    async with memory_in(tmp_path_factory.mktemp("memory")) as kept:
+        for who, verb, n in steps:
+            reach = Reach.of(who)
+            if verb == "say":
+                # The owner is in the text: what anybody sees must be their own.
+                ids.append(await kept.say(f"My dish number {n} of {who.key} is soup", who))
+                continue
+            if verb == "erase":
+                await kept.facts.erase(reach)
+                continue
+            if not ids:
+                continue
+            memory_id = ids[n % len(ids)]
+            try:
+                if verb == "forget":
+                    await kept.facts.forget(reach, [memory_id])
+                elif verb == "restore":
+                    await kept.facts.restore(reach, memory_id)
+                else:
+                    await kept.facts.update(reach, memory_id, text=f"My changed dish {n} of {who.key}")
+            except (NotFound, BadQuery):
+                pass
+        for who in OWNERS:
+            reach = Reach.of(who)
+            seen = [
+                *await kept.facts.all(reach),
+                *await kept.facts.search(reach, "dish soup number changed", 100),
+                *await kept.facts.recall(asking("dish soup", who)),
+                *(await kept.facts.everything(reach))[0],
+            ]
+            assert {fact.identity for fact in seen} <= {who}
+            assert all(fact.text == "" or f"of {who.key}" in fact.text for fact in seen)

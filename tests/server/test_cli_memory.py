@@ -1,0 +1,66 @@
+"""`askable memory`, beside a running server as the operator uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.cli.client import write_server_file
+from tests.conftest import ADMIN, ROOT, Serve, Served
+from tests.server.test_memory_rest import AUTH, OTHER, keep, texts, user
+
+
+@pytest.fixture
+async def server(serve: Serve, tmp_path: Path) -> Served:
+    server = await serve(auth=AUTH)
+    write_server_file(tmp_path / "data", server.url, ADMIN)
+    return server
+
+
+async def askable(data: Path, *words: str) -> tuple[int, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKABLE_", "OPENAI_"))}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "server", "--data-dir", str(data), "memory", *words),
+        cwd=data.parent,
+        env={**kept, "PYTHONPATH": str(ROOT)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await process.communicate()
+    return process.returncode or 0, out.decode()
+
+
+async def test_the_operator_lists_exports_and_forgets(server: Served, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    kept = await keep(server, "I love coriander")
+    await keep(server, "My oven is small")
+    code, out = await askable(data, "list", "--user", "anna", "--json")
+    listed: list[dict[str, Any]] = json.loads(out)
+    assert (code, {one["text"] for one in listed}) == (0, {"I love coriander", "My oven is small"})
+    code, out = await askable(data, "export", "--user", "anna", "--out", str(tmp_path / "anna.json"))
+    assert (code, out.startswith("2 facts")) == (0, True)
+    assert len(json.loads((tmp_path / "anna.json").read_bytes())["memories"]) == 2
+    code, _ = await askable(data, "forget", "--user", "anna", "--id", kept["memory_id"])
+    assert (code, await texts(server)) == (0, ["My oven is small"])
+    code, out = await askable(data, "forget", "--user", "anna", "--all")
+    assert (code, await texts(server)) == (0, [])
+    assert "1 memories" in out
+
+
+async def test_what_is_not_clear_or_not_there_is_said(server: Served, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    await keep(server, "My oven is small")
+    await keep(server, "My oven is big", user("anna", OTHER))
+    code, out = await askable(data, "list", "--user", "anna")
+    assert code == 2
+    assert "key:bank, key:shop" in out
+    code, out = await askable(data, "list", "--user", "anna", "--realm", "key:bank")
+    assert (code, "My oven is big" in out) == (0, True)
+    assert (await askable(data, "list", "--user", "nobody"))[0] == 1
+    assert (await askable(data, "forget", "--user", "anna"))[0] == 2

@@ -1,0 +1,86 @@
+"""Agents remember, recall and forget for the person they speak for, and for nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import jsonschema
+import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.conftest import KITCHEN, Serve, Served
+from tests.server.test_mcp import MEMORY_TOOLS, data, said
+from tests.server.test_memory_rest import ANNA, AUTH, BO, ask, texts
+
+
+@asynccontextmanager
+async def speaking(server: Served, headers: dict[str, str]) -> AsyncIterator[Client]:
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
+        async with Client(transport) as client:
+            yield client
+
+
+@pytest.fixture
+async def server(serve: Serve) -> Served:
+    server = await serve(auth=AUTH)
+    await server.load("kitchen", KITCHEN)
+    return server
+
+
+async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
+    return data(await client.call_tool(name, arguments))
+
+
+async def test_what_an_agent_is_told_is_used_on_the_page_and_can_be_forgotten(server: Served) -> None:
+    async with speaking(server, ANNA) as anna, speaking(server, BO) as bo:
+        kept = await call(anna, "remember", text="I love coriander")
+        used = (await ask(server, "a curry")).one("used_memories")["items"]
+        assert [fact["text"] for fact in used] == ["I love coriander"]
+        assert [one["text"] for one in (await call(anna, "recall", query="coriander"))["memories"]] == [
+            "I love coriander"
+        ]
+        assert (await call(bo, "recall"))["memories"] == []
+        refused = await bo.call_tool("forget", {"memory_id": kept["memory_id"]})
+        assert refused.is_error
+        assert await call(anna, "forget", memory_id=kept["memory_id"]) == {"forgotten": [kept["memory_id"]]}
+        assert await texts(server) == []
+
+
+async def test_context_is_the_same_as_over_http_and_keeps_to_its_schema(server: Served) -> None:
+    async with speaking(server, ANNA) as anna:
+        await call(anna, "remember", text="I love coriander")
+        tools = {tool.name: tool for tool in (await anna.list_tools()).tools}
+        assert tools.keys() >= MEMORY_TOOLS
+        told = await call(
+            anna, "context", messages=[{"role": "user", "content": "a curry"}], conversation_id="c1"
+        )
+        jsonschema.validate(told, tools["context"].output_schema or {})
+        assert "I love coriander" in told["text"]
+
+
+async def test_a_sensitive_fact_waits_for_the_person(server: Served) -> None:
+    async with speaking(server, ANNA) as anna:
+        told = await call(anna, "remember", text="I have diabetes")
+    assert told["memory_id"] is None
+    assert await texts(server) == []
+    status, _ = await server.json("POST", "/memory/confirm", json={"token": told["confirm"]}, headers=ANNA)
+    assert (status, await texts(server)) == (200, ["I have diabetes"])
+
+
+@pytest.mark.parametrize("name", sorted(MEMORY_TOOLS))
+async def test_nobody_known_has_no_memory(server: Served, name: str) -> None:
+    arguments: dict[str, dict[str, Any]] = {
+        "remember": {"text": "I love coriander"},
+        "recall": {},
+        "forget": {"memory_id": "x"},
+        "context": {"messages": [{"role": "user", "content": "x"}]},
+    }
+    async with speaking(server, {}) as nobody:
+        result = await nobody.call_tool(name, arguments[name])
+    assert result.is_error
+    assert "nobody is known" in said(result)

@@ -1,0 +1,267 @@
+"""Mem0's wire: its own client, and the requests of Semantic Kernel's provider, against our server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ADMIN, Serve, Served
+from tests.fakes.openai_server import ModelRequest, ScriptedModel
+
+KEY = "a-key-of-the-tests-1"
+OTHER = "a-key-of-the-tests-2"
+READER = "a-key-of-the-tests-3"
+AUTH = {
+    "api_keys": [
+        {"key": KEY, "name": "shop", "roles": ["read", "act-as"]},
+        {"key": OTHER, "name": "bank", "roles": ["read", "act-as"]},
+        {"key": READER, "name": "reader", "roles": ["read"]},
+    ]
+}
+
+
+def token(key: str = KEY) -> dict[str, str]:
+    return {"Authorization": f"Token {key}"}
+
+
+async def call(server: Served, method: str, path: str, body: Any = None, key: str = KEY) -> tuple[int, Any]:
+    return await server.json(method, path, json=body, headers=token(key))
+
+
+async def add(server: Served, text: str, key: str = KEY, **ids: Any) -> str:
+    body = {"messages": [{"role": "user", "content": text}], **ids}
+    status, answer = await call(server, "POST", "/v3/memories/add/", body, key)
+    assert status == 200, answer
+    return str(answer["results"][0]["id"])
+
+
+async def texts(server: Served, key: str = KEY, **ids: Any) -> list[str]:
+    status, answer = await call(server, "POST", "/v3/memories/", {"filters": ids}, key)
+    assert status == 200, answer
+    return sorted(one["memory"] for one in answer["results"])
+
+
+@pytest.fixture
+async def server(serve: Serve) -> Served:
+    return await serve(auth=AUTH)
+
+
+async def test_the_official_client_works_unchanged(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEM0_DIR", str(tmp_path / "mem0"))
+    monkeypatch.setenv("MEM0_TELEMETRY", "False")
+    script = Path(__file__).with_name("mem0_client_script.py")
+    # In a process of its own: the client prints, warns, and keeps threads.
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(script), server.url, KEY, OTHER),
+        env=dict(os.environ),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await process.communicate()
+    if process.returncode == 77:
+        pytest.skip("the package mem0ai is not installed")
+    assert process.returncode == 0, out.decode()
+    assert out.decode().rstrip().endswith("all done")
+
+
+# What Semantic Kernel's Mem0 client sends (field by field, nulls left out, one message a request).
+SCOPED = {"app_id": "support", "agent_id": "agent1", "run_id": "thread1", "user_id": "anna"}
+
+
+async def test_semantic_kernels_requests_work(server: Served) -> None:
+    for role, content in [
+        ("system", "You are a helpful assistant."),
+        ("user", "My name is Caoimhe"),
+        ("assistant", "Nice to meet you, Caoimhe, have some tips"),
+    ]:
+        body = {**SCOPED, "messages": [{"content": content, "role": role}]}
+        status, answer = await call(server, "POST", "/v1/memories/", body)
+        assert status == 200
+        assert isinstance(answer, list)
+    status, found = await call(server, "POST", "/v1/memories/search/", {**SCOPED, "query": "what is my name"})
+    assert status == 200
+    assert [one["memory"] for one in found] == ["My name is Caoimhe"]
+    elsewhere = {**SCOPED, "agent_id": "agent2", "query": "what is my name"}
+    assert await call(server, "POST", "/v1/memories/search/", elsewhere) == (200, [])
+    query = "&".join(f"{name}={value}" for name, value in SCOPED.items())
+    status, _ = await call(server, "DELETE", f"/v1/memories/?{query}")
+    assert status == 200
+    assert await call(server, "POST", "/v1/memories/search/", {**SCOPED, "query": "my name"}) == (200, [])
+
+
+async def test_clearing_one_thread_leaves_the_users_other_memories(server: Served) -> None:
+    await add(server, "I live in Genoa", user_id="anna")
+    await add(server, "I am in a hurry", user_id="anna", run_id="t1")
+    await add(server, "I have time", user_id="anna", run_id="t2")
+    await call(server, "DELETE", "/v1/memories/?user_id=anna&run_id=t1")
+    assert await texts(server, user_id="anna") == ["I have time", "I live in Genoa"]
+
+
+@pytest.mark.parametrize(
+    "bad", ["", " ", "*", None, 1.5, ["anna"], {"in": []}, {"ne": "anna"}, {"contains": ""}]
+)
+async def test_an_id_that_is_none_is_refused_and_never_means_all(server: Served, bad: Any) -> None:
+    await add(server, "I live in Genoa", user_id="anna")
+    message = [{"role": "user", "content": "x y"}]
+    bodies = [
+        ("POST", "/v3/memories/add/", {"messages": message, "user_id": bad}),
+        ("POST", "/v1/memories/", {"messages": message, "user_id": bad}),
+        ("POST", "/v3/memories/search/", {"query": "Genoa", "filters": {"user_id": bad}}),
+        ("POST", "/v3/memories/search/", {"query": "Genoa", "filters": {"AND": [{"user_id": bad}]}}),
+        ("POST", "/v1/memories/search/", {"query": "Genoa", "user_id": bad}),
+        ("POST", "/v3/memories/", {"filters": {"user_id": bad}}),
+    ]
+    for method, path, body in bodies:
+        status, answer = await call(server, method, path, body)
+        assert (status, answer["error"]["code"]) == (400, "bad_request"), (path, answer)
+    assert await texts(server, user_id="anna") == ["I live in Genoa"]
+
+
+async def test_no_id_at_all_is_refused(server: Served) -> None:
+    await add(server, "I live in Genoa", user_id="anna")
+    message = [{"role": "user", "content": "x y"}]
+    for method, path, body in [
+        ("POST", "/v3/memories/add/", {"messages": message}),
+        ("POST", "/v3/memories/search/", {"query": "Genoa"}),
+        ("POST", "/v3/memories/search/", {"query": "Genoa", "filters": {}}),
+        ("POST", "/v3/memories/search/", {"query": "Genoa", "filters": {"OR": [{"user_id": "a"}, {}]}}),
+        ("POST", "/v3/memories/", {}),
+        ("GET", "/v1/memories/", None),
+        ("DELETE", "/v1/memories/", None),
+        ("DELETE", "/v1/memories/?user_id=", None),
+        ("DELETE", "/v1/memories/?user_id=*", None),
+        ("DELETE", "/v1/memories/?user_id=anna&run_id=", None),
+        ("DELETE", "/v2/entities/user/*/", None),
+        ("DELETE", "/v2/entities/galaxy/x/", None),
+    ]:
+        status, answer = await call(server, method, path, body)
+        assert status == 400, (path, body, answer)
+    assert await texts(server, user_id="anna") == ["I live in Genoa"]
+
+
+async def test_a_filter_that_is_not_understood_is_refused(server: Served) -> None:
+    await add(server, "I live in Genoa", user_id="anna")
+    for filters in [
+        {"user_id": "anna", "created_at": {"gte": "2026-01-01"}},
+        {"NOT": [{"user_id": "bo"}]},
+        {"AND": []},
+        {"AND": [{"user_id": "anna"}, {"user_id": "bo"}]},
+        "anna",
+    ]:
+        status, _ = await call(server, "POST", "/v3/memories/search/", {"query": "Genoa", "filters": filters})
+        assert status == 400, filters
+
+
+async def test_ids_are_anded_and_alternatives_joined(server: Served) -> None:
+    await add(server, "I live in Genoa", user_id="anna", agent_id="a1")
+    await add(server, "I live in Turin", user_id="bo", agent_id="a1")
+    both = {"AND": [{"user_id": "anna"}, {"agent_id": "a1"}]}
+    assert await texts(server, **both) == ["I live in Genoa"]
+    assert await texts(server, agent_id="a1") == ["I live in Genoa", "I live in Turin"]
+    assert await texts(server, user_id="anna") == ["I live in Genoa"]
+    assert await texts(server, AND=[{"user_id": "anna"}, {"agent_id": "a2"}]) == []
+    assert await texts(server, OR=[{"user_id": "anna"}, {"user_id": "bo"}]) == [
+        "I live in Genoa",
+        "I live in Turin",
+    ]
+    assert await texts(server, user_id={"in": ["bo", "cy"]}) == ["I live in Turin"]
+
+
+@pytest.mark.parametrize("key", [OTHER, ADMIN])
+async def test_another_keys_users_are_others(server: Served, key: str) -> None:
+    memory_id = await add(server, "I live in Genoa", user_id="anna")
+    assert await texts(server, key, user_id="anna") == []
+    for method, path, body in [
+        ("GET", f"/v1/memories/{memory_id}/", None),
+        ("PUT", f"/v1/memories/{memory_id}/", {"text": "mine"}),
+        ("DELETE", f"/v1/memories/{memory_id}/", None),
+        ("GET", f"/v1/memories/{memory_id}/history/", None),
+        ("PUT", "/v1/batch/", {"memories": [{"memory_id": memory_id, "text": "mine"}]}),
+        ("DELETE", "/v1/batch/", {"memories": [{"memory_id": memory_id}]}),
+    ]:
+        assert (await call(server, method, path, body, key))[0] == 404, path
+    assert (await call(server, "GET", "/v1/entities/", None, key))[1]["results"] == []
+    await call(server, "DELETE", "/v1/memories/?user_id=anna", None, key)
+    assert await texts(server, user_id="anna") == ["I live in Genoa"]
+
+
+async def test_ids_count_only_with_the_role_for_it(server: Served) -> None:
+    memory_id = await add(server, "I live in Genoa", user_id="anna")
+    search = {"query": "Genoa", "filters": {"user_id": "anna"}}
+    assert (await call(server, "POST", "/v3/memories/search/", search, READER))[0] == 403
+    assert (await call(server, "GET", f"/v1/memories/{memory_id}/", None, READER))[0] == 403
+    assert (await server.json("POST", "/v3/memories/search/", json=search))[0] == 403
+    assert (await call(server, "GET", "/v1/ping/", None, "no-key-of-the-tests"))[0] == 401
+
+
+async def test_metadata_is_kept_and_owns_nothing(server: Served) -> None:
+    memory_id = await add(server, "I live in Genoa", user_id="anna", metadata={"category": "home"})
+    await add(server, "My oven is small", user_id="anna")
+    path = f"/v1/memories/{memory_id}/"
+    assert (await call(server, "GET", path))[1]["metadata"] == {"category": "home"}
+    status, _ = await call(server, "PUT", path, {"metadata": {"user_id": "bo"}})
+    assert status == 400
+    assert (await call(server, "GET", path))[1]["user_id"] == "anna"
+    assert await texts(server, user_id="anna", metadata={"category": "home"}) == ["I live in Genoa"]
+
+
+async def test_verbatim_storing_keeps_every_speakers_words_but_the_systems(server: Served) -> None:
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "I live in Genoa"},
+        {"role": "assistant", "content": "Genoa has a large port"},
+    ]
+    body = {"messages": messages, "user_id": "anna", "infer": False}
+    await call(server, "POST", "/v3/memories/add/", body)
+    assert await texts(server, user_id="anna") == ["Genoa has a large port", "I live in Genoa"]
+
+
+async def test_with_a_model_only_what_the_user_said_of_themselves_is_stored(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(auth=AUTH, model=model, memory={"mode": "off"})
+    facts = [
+        {"text": "Lives in Genoa", "kind": "fact"},
+        {"text": "Should try the port's museum", "kind": "fact"},
+    ]
+
+    def answer(request: ModelRequest) -> Any:
+        if request.schema_name == "MemoryExtractionPrompt":
+            return {"facts": facts}
+        return {"relation": "adds", "memory_id": ""}
+
+    model.answer = answer
+    messages = [
+        {"role": "user", "content": "hello, I live in Genoa"},
+        {"role": "assistant", "content": "You should try the port's museum"},
+    ]
+    status, told = await call(server, "POST", "/v3/memories/add/", {"messages": messages, "user_id": "anna"})
+    assert status == 200
+    assert [(one["memory"], one["event"]) for one in told["results"]] == [("Lives in Genoa", "ADD")]
+    prompts = [r.prompt for r in model.requests if r.schema_name == "MemoryExtractionPrompt"]
+    assert "museum" not in prompts[0]
+
+
+async def test_lists_have_pages(server: Served) -> None:
+    for n in range(5):
+        await add(server, f"I own boat number {n}", user_id="anna")
+    path = "/v3/memories/?page=2&page_size=2"
+    _, page = await call(server, "POST", path, {"filters": {"user_id": "anna"}})
+    assert (page["count"], len(page["results"])) == (5, 2)
+    assert page["next"].endswith("page=3&page_size=2")
+    assert page["previous"].endswith("page=1&page_size=2")
+    status, listed = await call(server, "GET", "/v1/memories/?user_id=anna")
+    assert (status, len(listed)) == (200, 5)
+
+
+async def test_facts_of_this_wire_are_the_persons_own_on_ours(server: Served) -> None:
+    await add(server, "I live in Genoa", user_id="anna")
+    _, told = await server.json("GET", "/memory", headers={**token(), "X-User-Id": "anna"})
+    assert [one["text"] for one in told["memories"]] == ["I live in Genoa"]

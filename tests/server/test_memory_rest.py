@@ -1,0 +1,506 @@
+"""A person's facts over the public routes: seen, changed, taken back, taken along and taken out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from core.memory import Ledger
+from core.query import Identity
+from server.keys import CLOCK, ERASURE, FACTS, MEMORY
+from tests.conftest import ADMIN, KITCHEN, ROOT, Frames, Serve, Served
+from tests.core.memory.support import DAY_S, Clock
+from tests.core.test_phrases import STATEMENTS
+from tests.fakes.openai_server import ModelRequest, ScriptedModel
+from tests.fakes.sensible_model import SensibleModel
+
+KEY = "a-key-of-the-tests-1"
+OTHER = "a-key-of-the-tests-2"
+AUTH = {
+    "api_keys": [
+        {"key": KEY, "name": "shop", "roles": ["read", "act-as"]},
+        {"key": OTHER, "name": "bank", "roles": ["read", "act-as"]},
+        {"key": "a-key-of-the-tests-3", "name": "reader", "roles": ["read"]},
+    ]
+}
+
+
+def user(name: str, key: str = KEY) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}", "X-User-Id": name}
+
+
+ANNA, BO = user("anna"), user("bo")
+
+
+async def kitchen(serve: Serve, **more: Any) -> Served:
+    server = await serve(auth=AUTH, **more)
+    await server.load("kitchen", KITCHEN)
+    return server
+
+
+async def ask(server: Served, query: str, headers: Mapping[str, str] = ANNA, **more: Any) -> Frames:
+    return await server.ask(query, headers=dict(headers), site="kitchen", **more)
+
+
+async def keep(server: Served, text: str, headers: Mapping[str, str] = ANNA, **more: Any) -> dict[str, Any]:
+    status, kept = await server.json("POST", "/memory", json={"text": text, **more}, headers=headers)
+    assert status in (200, 201), kept
+    assert isinstance(kept, dict)
+    return kept
+
+
+async def texts(server: Served, headers: Mapping[str, str] = ANNA) -> list[str]:
+    status, told = await server.json("GET", "/memory", headers=headers)
+    assert status == 200
+    return sorted(fact["text"] for fact in told["memories"])
+
+
+async def test_the_newer_fact_is_recalled_and_the_older_can_be_restored(serve: Serve) -> None:
+    server = await kitchen(serve)
+    first = (await ask(server, "Remember that I love coriander")).one("remember")
+    (await ask(server, "Remember that I can't stand coriander any more")).one("remember")
+    used = (await ask(server, "a curry")).one("used_memories")["items"]
+    assert [fact["text"] for fact in used] == ["I can't stand coriander any more"]
+    _, told = await server.json("GET", f"/memory/{first['memory_id']}/history", headers=ANNA)
+    assert [step["event"] for step in told["history"]] == ["ADD", "SUPERSEDE"]
+    status, restored = await server.json("POST", f"/memory/{first['memory_id']}/restore", headers=ANNA)
+    assert (status, restored["status"]) == (200, "active")
+    assert await texts(server) == ["I love coriander"]
+
+
+async def test_routes_keep_change_and_forget(serve: Serve) -> None:
+    server = await kitchen(serve)
+    kept = await keep(server, "My oven is small", kind="fact", site="kitchen", metadata={"from": "form"})
+    path = f"/memory/{kept['memory_id']}"
+    assert (await keep(server, "my OVEN is small"))["memory_id"] == kept["memory_id"]
+    _, shown = await server.json("GET", path, headers=ANNA)
+    assert (shown["text"], shown["site"], shown["metadata"]) == (
+        "My oven is small",
+        "kitchen",
+        {"from": "form"},
+    )
+    _, changed = await server.json("PATCH", path, json={"text": "My oven is big"}, headers=ANNA)
+    assert changed["text"] == "My oven is big"
+    _, found = await server.json("GET", "/memory", params={"query": "big oven"}, headers=ANNA)
+    assert found["memories"][0]["score"] > 0
+    _, elsewhere = await server.json("GET", "/memory", params={"site": "docs"}, headers=ANNA)
+    assert (elsewhere["memories"], elsewhere["total"]) == ([], 1)
+    status, gone = await server.json("DELETE", path, headers=ANNA)
+    assert (status, gone) == (200, {"forgotten": [kept["memory_id"]]})
+    assert (await server.json("GET", path, headers=ANNA))[0] == 404
+    assert (await server.json("DELETE", path, headers=ANNA))[0] == 404
+
+
+@pytest.mark.parametrize("other", [BO, user("anna", OTHER), user("anna", ADMIN)])
+async def test_anothers_fact_is_not_there_for_anybody_else(serve: Serve, other: dict[str, str]) -> None:
+    server = await kitchen(serve)
+    memory_id = (await keep(server, "My oven is small"))["memory_id"]
+    for method, path, body in [
+        ("GET", f"/memory/{memory_id}", None),
+        ("PATCH", f"/memory/{memory_id}", {"text": "x"}),
+        ("DELETE", f"/memory/{memory_id}", None),
+        ("GET", f"/memory/{memory_id}/history", None),
+        ("POST", f"/memory/{memory_id}/restore", None),
+    ]:
+        status, answer = await server.json(method, path, json=body, headers=other)
+        assert (status, answer["error"]["code"]) == (404, "not_found")
+    assert await texts(server, other) == []
+    assert (await ask(server, "what do you know about me?", other)).one("memories")["items"] == []
+    assert "oven" not in str(await server.json("GET", "/memory/export", headers=other))
+    await server.json("DELETE", "/memory?all=true", headers=other)
+    assert await texts(server) == ["My oven is small"]
+
+
+async def test_nobody_known_has_no_memory(serve: Serve) -> None:
+    server = await kitchen(serve)
+    for method, path in [("GET", "/memory"), ("DELETE", "/memory?all=true"), ("GET", "/memory/export")]:
+        assert (await server.json(method, path))[0] == 401
+        assert (await server.json(method, path, headers={"Authorization": f"Bearer {KEY}"}))[0] == 403
+    for name in ("", "*", " "):
+        assert (await server.json("GET", "/memory", headers=user(name)))[0] == 400
+    reader = user("anna", "a-key-of-the-tests-3")
+    assert (await server.json("GET", "/memory", headers=reader))[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "text"),
+        ({"text": " "}, "text"),
+        ({"text": "x" * 1001}, "text"),
+        ({"text": "a", "kind": "rumour"}, "kind"),
+        ({"text": "a", "scope": "world"}, "scope"),
+        ({"text": "a", "scope": "thread"}, "conversation_id"),
+        ({"text": "a", "metadata": {"user_id": "bo"}}, "metadata"),
+        ({"text": "a", "expires_in": "soon"}, "expires_in"),
+    ],
+)
+async def test_bad_facts_are_refused_naming_the_field(serve: Serve, body: dict[str, Any], field: str) -> None:
+    server = await kitchen(serve)
+    status, answer = await server.json("POST", "/memory", json=body, headers=ANNA)
+    assert (status, answer["error"]["field"]) == (400, field)
+
+
+async def test_a_person_can_ask_what_is_known_and_have_it_forgotten(serve: Serve) -> None:
+    server = await kitchen(serve)
+    await keep(server, "I love coriander")
+    await keep(server, "My oven is small")
+    told = await ask(server, "What do you know about me?")
+    assert {fact["text"] for fact in told.one("memories")["items"]} == {
+        "I love coriander",
+        "My oven is small",
+    }
+    assert told.of("no_results") == told.items == []
+    gone = (await ask(server, "forget that I love coriander")).one("forgotten")
+    assert [fact["text"] for fact in gone["items"]] == ["I love coriander"]
+    assert "confirm" not in gone
+    assert await texts(server) == ["My oven is small"]
+    assert (await ask(server, "forget that I own a yacht")).one("forgotten")["items"] == []
+
+
+async def test_forgetting_several_or_everything_is_confirmed_first(serve: Serve) -> None:
+    server = await kitchen(serve)
+    await keep(server, "My gas oven is small")
+    await keep(server, "My bread oven is outside")
+    some = (await ask(server, "forget what you know about my ovens")).one("forgotten")
+    assert len(some["items"]) == 2
+    assert len(await texts(server)) == 2
+    status, _ = await server.json("POST", "/memory/confirm", json={"token": some["confirm"]}, headers=BO)
+    assert status == 403
+    _, done = await server.json("POST", "/memory/confirm", json={"token": some["confirm"]}, headers=ANNA)
+    assert len(done["forgotten"]) == 2
+    await keep(server, "I love coriander")
+    everything = (await ask(server, "forget everything about me")).one("forgotten")
+    assert await texts(server) == ["I love coriander"]
+    _, done = await server.json(
+        "POST", "/memory/confirm", json={"token": everything["confirm"]}, headers=ANNA
+    )
+    assert done["erased"]["memory"]["memories"] == 1
+    assert await texts(server) == []
+
+
+async def test_what_the_model_reads_as_forgetting_is_asked_about(serve: Serve, model: ScriptedModel) -> None:
+    server = await kitchen(serve, model=model)
+    await keep(server, "I love coriander")
+    model.answer = _memory_reply({"action": "forget", "memory_request": "I love coriander"})
+    told = (await ask(server, "coriander is so over for me, drop it")).one("forgotten")
+    assert told["confirm"]
+    assert await texts(server) == ["I love coriander"]
+
+
+def _memory_reply(reply: Mapping[str, Any]) -> Callable[[ModelRequest], Any]:
+    sensible = SensibleModel()
+
+    def answer(request: ModelRequest) -> Any:
+        if request.schema_name == "DetectMemoryRequestPrompt":
+            full = {"is_memory_request": True, "action": "remember", "kind": "fact", "sensitive": False}
+            return {**full, **reply}
+        return sensible(request)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        ("hi", {"memory_request": "The user wants short answers"}),
+        ("a quick dinner", {"memory_request": "Works as a software developer at Google"}),
+        ("a quick dinner", {"memory_request": "", "action": "remember"}),
+        ("a quick dinner", {"is_memory_request": False, "memory_request": "quick dinner"}),
+    ],
+)
+async def test_what_the_person_did_not_say_is_not_stored(
+    serve: Serve, model: ScriptedModel, said: str, reply: dict[str, Any]
+) -> None:
+    server = await kitchen(serve, model=model)
+    model.answer = _memory_reply(reply)
+    assert (await ask(server, said)).of("remember") == []
+    assert await texts(server) == []
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_thirty_statements_of_other_kinds_store_nothing(
+    serve: Serve, model: ScriptedModel, with_model: bool
+) -> None:
+    server = await kitchen(serve, **({"model": model} if with_model else {}))
+    model.answer = _memory_reply({"is_memory_request": False, "memory_request": "", "action": "remember"})
+    assert len(STATEMENTS) >= 30
+    for said in STATEMENTS:
+        frames = await ask(server, said)
+        assert frames.of("remember") == frames.of("forgotten") == frames.of("memories") == [], said
+    assert await texts(server) == []
+
+
+async def test_several_facts_in_one_message_are_several(serve: Serve, model: ScriptedModel) -> None:
+    server = await kitchen(serve, model=model)
+    model.answer = _memory_reply({"memory_request": "cooks for five; has a small oven"})
+    frames = await ask(server, "remember that I cook for five and have a small oven")
+    assert [told["item_to_remember"] for told in frames.of("remember")] == [
+        "cooks for five",
+        "has a small oven",
+    ]
+
+
+async def test_undo_takes_the_fact_out_of_every_later_prompt(serve: Serve, model: ScriptedModel) -> None:
+    server = await kitchen(serve, model=model)
+    model.answer = SensibleModel(rewrites={"and with rice?": "a dinner with rice"})
+    told = (await ask(server, "Remember that I love vermilion kettles", conversation_id="c1")).one("remember")
+    await ask(server, "stew", conversation_id="c1")
+    assert [r for r in model.requests if r.schema_name == "RankingPrompt" and "vermilion" in r.prompt]
+    status, _ = await server.json("DELETE", f"/memory/{told['memory_id']}?undo=true", headers=ANNA)
+    assert status == 200
+    model.requests.clear()
+    for conversation_id in ("c1", "c2"):
+        await ask(server, "and with rice?", conversation_id=conversation_id)
+    assert model.requests
+    assert not [request for request in model.requests if "vermilion" in request.prompt + request.system]
+
+
+async def test_a_fact_told_in_one_conversation_is_used_a_day_later(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    clock = Clock()
+    server = await kitchen(serve, model=model, clock=clock)
+    model.answer = SensibleModel(rewrites={"and with rice?": "a vegan dinner with rice"})
+    await ask(server, "Remember that I love coriander", conversation_id="monday")
+    clock.now += DAY_S
+    model.requests.clear()
+    frames = await ask(server, "and with rice?", conversation_id="tuesday", prev=["dinner"])
+    assert [fact["text"] for fact in frames.one("used_memories")["items"]] == ["I love coriander"]
+    assert frames.one("decontextualized_query")["decontextualized_query"] == "a vegan dinner with rice"
+    asked = {request.schema_name: request.prompt for request in model.requests}
+    assert "I love coriander" in asked["PrevQueryDecontextualizer"]
+    assert "I love coriander" in asked["RankingPrompt"]
+
+
+async def test_likes_move_results_where_there_is_no_model(serve: Serve) -> None:
+    server = await kitchen(serve)
+    before = [item["name"] for item in (await ask(server, "vegan stew curry", BO)).final]
+    await keep(server, f"I can't stand {before[0].split()[0]}")
+    after = [item["name"] for item in (await ask(server, "vegan stew curry", ANNA)).final]
+    assert set(after) == set(before)
+    assert after[0] != before[0]
+
+
+async def test_automatic_memory_learns_behind_the_answer(serve: Serve, model: ScriptedModel) -> None:
+    server = await kitchen(serve, model=model, memory={"mode": "automatic"})
+    sensible = SensibleModel()
+
+    def answer(request: ModelRequest) -> Any:
+        if request.schema_name == "MemoryExtractionPrompt":
+            return {
+                "facts": [
+                    {"text": "Cooks for five people", "kind": "fact", "sensitive": False},
+                    {"text": "Has diabetes", "kind": "constraint", "sensitive": True},
+                    {"text": "Works at Google as a developer", "kind": "fact", "sensitive": False},
+                ]
+            }
+        return sensible(request)
+
+    model.answer = answer
+    await ask(server, "I cook for five people and have diabetes, what stew?")
+    await server.app[MEMORY].settled()
+    assert await texts(server) == ["Cooks for five people"]
+    _, told = await server.json("GET", "/memory", headers=ANNA)
+    assert told["memories"][0]["source_turn"] == "I cook for five people and have diabetes, what stew?"
+    prompts = [r.prompt for r in model.requests if r.schema_name == "MemoryExtractionPrompt"]
+    assert len(prompts) == 1
+    assert "stewed" not in prompts[0]
+    # Nobody known, and what is not to be kept: nothing is learned.
+    await server.ask("I cook for nine people", site="kitchen", headers={"Authorization": f"Bearer {KEY}"})
+    await ask(server, "I cook for eight people", remember=False)
+    await server.app[MEMORY].settled()
+    assert len([r for r in model.requests if r.schema_name == "MemoryExtractionPrompt"]) == 1
+
+
+async def test_a_memory_that_is_down_stops_no_answer(serve: Serve) -> None:
+    server = await kitchen(serve)
+    await keep(server, "I love coriander")
+    await server.app[FACTS]._store.close()
+    frames = await ask(server, "stew")
+    assert frames.kinds[-1] == "complete"
+
+
+async def test_erasing_takes_out_everything_of_one_person(serve: Serve, tmp_path: Path) -> None:
+    server = await kitchen(serve)
+    await ask(server, "Remember that my parrot is called Zanzibarquince", conversation_id="c1")
+    await ask(server, "a curry for Zanzibarquince", conversation_id="c1")
+    await keep(server, "Zanzibarquince sleeps at noon")
+    second = (await keep(server, "I love zanzibarquince jam"))["memory_id"]
+    await keep(server, "I can't stand zanzibarquince jam")
+    await server.json("DELETE", f"/memory/{second}", headers=ANNA)
+    await keep(server, "My oven is small", BO)
+    data = tmp_path / "data"
+    assert _files_with(data, b"anzibarquince")
+    assert (await server.json("DELETE", "/memory", headers=ANNA))[0] == 400
+    status, answer = await server.json("DELETE", "/memory?all=true", headers=ANNA)
+    assert status == 200
+    assert answer["erased"]["memory"] == {"memories": 3, "vectors": 3, "history": 6}
+    assert answer["erased"]["conversations"]["conversations"] == 1
+    assert answer["erased"]["conversations"]["turns"] == 2
+    assert _files_with(data, b"anzibarquince") == []
+    assert await texts(server) == []
+    assert await texts(server, BO) == ["My oven is small"]
+    assert (await ask(server, "stew")).of("used_memories") == []
+
+
+def _files_with(folder: Path, text: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+async def test_an_erasure_is_repeated_after_a_backup_was_put_back(serve: Serve, tmp_path: Path) -> None:
+    server = await kitchen(serve)
+    await keep(server, "I love coriander")
+    backed_up_at = server.app[CLOCK]()
+    await server.json("DELETE", "/memory?all=true", headers=ANNA)
+    ledger = (tmp_path / "data" / "erasures.jsonl").read_bytes()
+    assert b"coriander" not in ledger
+    assert len(ledger.splitlines()) == 2
+    await keep(server, "I love coriander")  # as if it had come back with the backup
+    await keep(server, "I love coriander", BO)
+    assert await server.app[ERASURE].replay(backed_up_at) == 1
+    assert await texts(server) == []
+    assert await texts(server, BO) == ["I love coriander"]
+    assert await server.app[ERASURE].replay(server.app[CLOCK]() + 1) == 0
+
+
+def test_an_erasure_that_was_cut_short_is_known(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "erasures.jsonl")
+    anna, bo = Identity("key:shop", "anna"), Identity("key:shop", "bo")
+    ledger.note(anna, 1.0, done=False)
+    ledger.note(anna, 2.0, done=True)
+    ledger.note(bo, 3.0, done=False)
+    with (tmp_path / "erasures.jsonl").open("ab") as file:
+        file.write(b'{"at": 4.0, "rea')
+    assert ledger.unfinished() == [bo]
+    assert ledger.since(2.5) == [bo]
+
+
+async def test_an_export_holds_facts_history_and_nothing_of_others(serve: Serve) -> None:
+    server = await kitchen(serve)
+    await keep(server, "I love coriander")
+    await keep(server, "I can't stand coriander")
+    await keep(server, "My oven is small", BO)
+    _, told = await server.json("GET", "/memory/export", headers=ANNA)
+    assert [(one["text"], one["status"]) for one in told["memories"]] == [
+        ("I love coriander", "superseded"),
+        ("I can't stand coriander", "active"),
+    ]
+    assert [step["event"] for step in told["memories"][0]["history"]] == ["ADD", "SUPERSEDE"]
+    assert "oven" not in str(told)
+
+
+async def test_the_operator_sees_and_takes_out_by_the_users_id(serve: Serve) -> None:
+    server = await kitchen(serve)
+    await keep(server, "My oven is small")
+    await keep(server, "My oven is big", user("anna", OTHER))
+    admin = {"Authorization": f"Bearer {ADMIN}"}
+    assert (await server.json("GET", "/admin/memory?user=anna", headers=ANNA))[0] == 403
+    status, told = await server.json("GET", "/admin/memory?user=anna", headers=admin)
+    assert (status, told["error"]["field"]) == (400, "realm")
+    where = {"user": "anna", "realm": "key:shop"}
+    _, told = await server.json("GET", "/admin/memory", params=where, headers=admin)
+    assert [one["text"] for one in told["memories"]] == ["My oven is small"]
+    await server.json("DELETE", "/admin/memory", params={**where, "all": "true"}, headers=admin)
+    assert await texts(server) == []
+    assert await texts(server, user("anna", OTHER)) == ["My oven is big"]
+    assert (await server.json("GET", "/admin/memory?user=nobody", headers=admin))[0] == 404
+
+
+async def test_what_was_kept_can_be_taken_out_where_memory_is_off(serve: Serve) -> None:
+    server = await kitchen(serve, memory={"mode": "off"})
+    assert (await server.json("POST", "/memory", json={"text": "a fact"}, headers=ANNA))[0] == 404
+    assert await texts(server) == []
+    status, answer = await server.json("DELETE", "/memory?all=true", headers=ANNA)
+    assert (status, answer["erased"]["memory"]["memories"]) == (200, 0)
+
+
+async def test_a_visitors_facts_do_not_become_those_of_who_signs_in(serve: Serve) -> None:
+    server = await kitchen(serve)
+    told = await server.ask(
+        "Remember that my oven is small", site="kitchen", headers={"Authorization": f"Bearer {KEY}"}
+    )
+    assert told.one("remember")["memory_id"] is None
+    token = told.one("remember")["confirm"]
+    status, kept = await server.json("POST", "/memory/confirm", json={"token": token})
+    assert (status, kept["text"]) == (200, "my oven is small")
+    assert await texts(server, {}) == ["my oven is small"]
+    assert await texts(server, ANNA) == []
+
+
+@pytest.mark.parametrize("kill_after", ["remember", "nothing"])
+async def test_a_kill_leaves_the_fact_once_or_not_at_all(tmp_path: Path, kill_after: str) -> None:
+    data = tmp_path / "data"
+    port = _free_port()
+    for attempt in range(2):
+        process = _start(data, port)
+        try:
+            await _ready(port, process)
+            async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+                if attempt == 1:
+                    async with session.get("/memory", headers=ANNA) as answer:
+                        kept = [fact["text"] for fact in (await answer.json())["memories"]]
+                    async with session.get("/memory?query=kettle", headers=ANNA) as answer:
+                        found = [fact["text"] for fact in (await answer.json())["memories"]]
+                    assert found == kept
+                    assert kept in (
+                        [["my kettle is red"]] if kill_after == "remember" else [[], ["my kettle is red"]]
+                    )
+                    return
+                body = {"query": "remember that my kettle is red"}
+                async with session.post("/ask", json=body, headers=ANNA) as answer:
+                    if kill_after == "remember":
+                        async for line in answer.content:
+                            if b'"remember"' in line:
+                                break
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _start(data: Path, port: int) -> subprocess.Popen[bytes]:
+    settings = {
+        "ASKABLE_DATA_DIR": str(data),
+        "ASKABLE_SERVER__PORT": str(port),
+        "ASKABLE_RETRIEVAL__LEGS": '["bm25"]',
+        "ASKABLE_AUTH__API_KEYS": orjson.dumps(AUTH["api_keys"]).decode(),
+    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKABLE_", "OPENAI_"))}
+    return subprocess.Popen(
+        [sys.executable, "-m", "server", "serve"],
+        cwd=ROOT,
+        env={**kept, **settings, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+async def _ready(port: int, process: subprocess.Popen[bytes]) -> None:
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+        for _ in range(600):
+            assert process.poll() is None
+            try:
+                async with session.get("/ready") as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.05)
+    raise AssertionError("the server did not start")

@@ -1,0 +1,139 @@
+"""`mode=summarize` and `mode=generate`, with and without a model."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.conftest import KITCHEN, Serve
+from tests.fakes.openai_server import Cut, Fail, ModelRequest, Say, ScriptedModel
+from tests.fakes.sensible_model import tagged_items
+
+NO_MEMORY = {"is_memory_request": False, "memory_request": ""}
+
+
+def playing(answer: Any, score: int = 80) -> Any:
+    """A model that ranks everything alike and gives this answer or summary."""
+
+    def reply(request: ModelRequest) -> Any:
+        if request.schema_name.startswith("RankingPrompt"):
+            items, _ = tagged_items(request.prompt)
+            return [{"tag": item["tag"], "score": score, "description": "It fits."} for item in items]
+        if request.schema_name == "DetectMemoryRequestPrompt":
+            return NO_MEMORY
+        return answer(request) if callable(answer) else answer
+
+    return reply
+
+
+async def test_generate_streams_the_answer_once_with_its_sources(serve: Serve, model: ScriptedModel) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    text = 'Cook the tofu curry [1], or a "stew" [2].\nNot this one [77].'
+    model.answer = playing({"answer": text, "urls": []})
+    frames = await server.ask("a vegan stew or curry", mode="generate", site="kitchen")
+    whole = frames.one("nlws")
+    expected = text.replace(" [77]", " ")
+    assert "".join(frame["text"] for frame in frames.of("nlws_delta")) == expected == whole["answer"]
+    assert len(frames.of("nlws_delta")) > 1
+    assert [item["n"] for item in whole["items"]] == [1, 2]
+    assert whole["considered"]
+    assert frames.of("result_batch") == []
+    assert frames.one("complete")["order"] == [item["document_id"] for item in whole["items"]]
+
+
+async def test_every_citation_is_a_source_that_was_in_the_prompt(serve: Serve, model: ScriptedModel) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"answer": "All of them: [1][2][3][4][5][6]", "urls": []})
+    whole = (await server.ask("stew, curry, soup, tart", mode="generate", site="kitchen")).one("nlws")
+    (asked,) = [r for r in model.requests if r.schema_name == "SynthesizePromptForGenerate"]
+    for item in whole["items"]:
+        assert re.search(rf'"n":\s*{item["n"]},\s*"url":\s*"{re.escape(item["url"])}"', asked.prompt)
+    assert {int(n) for n in re.findall(r"\[(\d+)\]", whole["answer"])} == {i["n"] for i in whole["items"]}
+
+
+async def test_generate_never_asks_for_an_answer_without_facts(serve: Serve, model: ScriptedModel) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"answer": "Made up.", "urls": []}, score=10)
+    frames = await server.ask("stew", mode="generate")
+    assert frames.one("no_results")["reason"] == "below_min_score"
+    assert frames.of("nlws") == []
+    assert not [r for r in model.requests if r.schema_name == "SynthesizePromptForGenerate"]
+
+
+async def test_generate_without_a_model_takes_the_best_sentences(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    frames = await server.ask("vegan curry with tofu", mode="generate", site="kitchen")
+    whole = frames.one("nlws")
+    assert "tofu" in whole["answer"]
+    assert "[1]" in whole["answer"]
+    assert whole["items"][0]["name"] == "Tofu curry"
+
+
+@pytest.mark.parametrize("broken", [Fail(500), "", Say("", finish="stop")])
+async def test_model_that_writes_nothing_is_named_and_sentences_stand_in(
+    serve: Serve, model: ScriptedModel, broken: Any
+) -> None:
+    server = await serve(model=model, llm={"max_retries": 0})
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing(lambda _: broken)
+    frames = await server.ask("beef stew", mode="generate", site="kitchen")
+    assert frames.of("error")
+    assert frames.one("nlws")["answer"]
+    assert frames.one("complete")["degraded"]
+
+
+async def test_answer_that_is_cut_keeps_what_was_written(serve: Serve, model: ScriptedModel) -> None:
+    server = await serve(model=model, llm={"max_retries": 0})
+    await server.load("kitchen", KITCHEN)
+    text = "Beef stew takes two hours [1]. " * 10
+    model.answer = playing(lambda _: Cut(after_chars=120, reply={"answer": text, "urls": []}))
+    frames = await server.ask("beef stew", mode="generate", site="kitchen")
+    whole = frames.one("nlws")
+    assert whole["answer"]
+    assert text.startswith(whole["answer"])
+    assert frames.of("error")
+    assert frames.one("complete")["degraded"]
+
+
+async def test_summarize_adds_a_summary_of_the_best_to_the_list(serve: Serve, model: ScriptedModel) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"summary": "Five dishes were found."})
+    frames = await server.ask("stew soup curry tart", mode="summarize", site="kitchen")
+    assert frames.one("summary")["message"] == "Five dishes were found."
+    assert frames.final
+    assert frames.kinds.index("summary") > frames.kinds.index("result_batch")
+
+
+async def test_summarize_without_a_model_or_with_a_failing_one(serve: Serve, model: ScriptedModel) -> None:
+    plain = await serve(folder="plain")
+    await plain.load("kitchen", KITCHEN)
+    assert "Beef stew" in (await plain.ask("beef stew", mode="summarize")).one("summary")["message"]
+    server = await serve(model=model, llm={"max_retries": 0})
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing(Fail(500))
+    frames = await server.ask("beef stew", mode="summarize")
+    assert frames.of("summary") == []
+    assert frames.final
+    assert frames.one("error")["code"] == "model_failed"
+
+
+async def test_json_answer_of_both_modes(serve: Serve, model: ScriptedModel) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing(
+        lambda r: {"summary": "S."} if "Summar" in r.schema_name else {"answer": "A [1].", "urls": []}
+    )
+    body = {"query": "beef stew", "streaming": False, "generate_mode": "generate"}
+    _, generated = await server.json("POST", "/ask", json=body)
+    assert generated["nlws"]["answer"] == "A [1]."
+    assert generated["results"] == []
+    _, summarized = await server.json("POST", "/ask", json={**body, "generate_mode": "summarize"})
+    assert summarized["summary"]["message"] == "S."
+    assert summarized["results"]
