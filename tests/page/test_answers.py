@@ -297,10 +297,9 @@ async def test_what_is_missing_is_asked_back(page: Page, start: Start, tmp_path:
         '<Prompt ref="RequiredInfoPrompt"><promptString>Enough? {request.query}</promptString><returnStruc>'
         '{"required_info_found": "True or False", "user_question": "string"}</returnStruc></Prompt>'
     )
-    kitchen = await start(prompts_dir=prompts(tmp_path, f"<Recipe>{prompt}</Recipe>"), sites=None)
+    kitchen = await start(prompts_dir=prompts(tmp_path, f"<Recipe>{prompt}</Recipe>"))
     kitchen.says["RequiredInfo"] = {"required_info_found": False, "user_question": "For how many people?"}
     await opened(page, kitchen.url + "?site=trattoria")
-    await kitchen.served.load("trattoria", DISHES)
     turn = await ask(page, "supper dish")
     asks = turn.locator("[data-kind=asks]")
     await expect(asks.get_by_text("For how many people?")).to_have_count(1)

@@ -397,4 +397,4 @@ async def test_nobody_ever_sees_or_changes_what_is_anothers(
                 *(await kept.facts.everything(reach))[0],
             ]
             assert {fact.identity for fact in seen} <= {who}
-            assert all(fact.text == "" or f"of {who.key}" in fact.text for fact in seen)
+            assert all(fact.text == "" or f"of {who.key}".strip() in fact.text for fact in seen)
