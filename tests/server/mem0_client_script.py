@@ -1,13 +1,10 @@
-"""The official Mem0 client's round trip: `mem0_client_script.py URL KEY OTHER_KEY`; 77 without it."""
+"""The official Mem0 client's round trip: `mem0_client_script.py URL KEY OTHER_KEY`."""
 
 from __future__ import annotations
 
 import sys
 
-try:
-    from mem0 import MemoryClient
-except ImportError:
-    sys.exit(77)
+from mem0 import MemoryClient
 
 
 def texts(listed: dict[str, list[dict[str, str]]]) -> list[str]:
