@@ -15,6 +15,8 @@ from typing import Any
 
 import orjson
 
+from core.errors import ConfigError
+
 SECRET_BYTES = 32
 # The realm of ids that a visitor's cookie holds. Keys' and issuers' realms have a prefix, so none is this.
 COOKIE_REALM = "cookie"
@@ -64,7 +66,10 @@ def load_secret(configured: str | None, data_dir: Path) -> bytes:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        kept = path.read_bytes()
+        try:
+            kept = path.read_bytes()
+        except OSError as unreadable:
+            raise ConfigError(f"{path} cannot be read: {unreadable.strerror}") from None
         if len(kept) >= SECRET_BYTES:
             return kept
         # A kill between making and filling the file: nothing was ever signed with it.

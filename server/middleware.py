@@ -26,7 +26,13 @@ CORS_HEADERS = (
 
 def json_response(body: object, *, status: int = 200) -> web.Response:
     """A JSON answer by orjson."""
-    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")
+    return web.Response(
+        body=orjson.dumps(body),
+        status=status,
+        content_type="application/json",
+        # Answers may hold what a person asked, or asked to remember.
+        headers={"Cache-Control": "no-store"},
+    )
 
 
 def error_response(code: str, message: str, status: int, field: str | None = None) -> web.Response:

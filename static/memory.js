@@ -106,11 +106,11 @@ function offer(line, message, deeds, says) {
   line.append(el("div", { class: "offer-text" }, ...says.text), el("div", { class: "actions" }, yes, no), failed);
 
   async function confirm() {
+    const hadFocus = line.contains(document.activeElement); // a button that is disabled loses it
     yes.disabled = no.disabled = true;
     failed.hidden = true;
     try {
       const answer = await confirmMemory(message.confirm);
-      const hadFocus = line.contains(document.activeElement);
       line.classList.remove("is-offer");
       const said = says.done(answer);
       if (hadFocus) focusOn(line.firstElementChild);

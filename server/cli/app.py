@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -37,7 +38,7 @@ class Group(click.Group):
         except AskError as failed:
             click.echo(f"askable: {failed.message}", err=True)
             sys.exit(2 if failed.code == BadQuery.code else 1)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, asyncio.CancelledError):
             click.echo("askable: stopped", err=True)
             sys.exit(130)
 

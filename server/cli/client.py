@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -164,6 +165,9 @@ async def _own_server(settings: Settings) -> AsyncIterator[Api]:
 
     from server.app import create_app
 
+    if (task := asyncio.current_task()) is not None:
+        # A command that is told to stop tidies up as one that is interrupted.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     token = os.urandom(24).hex()
     runner = web.AppRunner(
         create_app(settings, admin_token=token), handler_cancellation=True, access_log=None
@@ -186,7 +190,7 @@ def _running(data_dir: Path) -> dict[str, str] | None:
         told = orjson.loads((data_dir / SERVER_FILE).read_bytes())
         os.kill(int(told["pid"]), 0)
         return {"url": str(told["url"]), "token": str(told["token"])}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 
