@@ -13,6 +13,7 @@ from core.providers.bm25 import stems
 
 NUMBER_WORTH = 1.2  # of the rarest word: a number where one was asked for
 CONCEPT_WORTH = 0.8  # a word for the same thing: "inhabitants" where people were asked for
+MARGIN = 2  # words of the question that a list of properties must have before prose
 LENGTH_COST = 0.6  # of the rarest word, for a run that fills all the room: context has to earn its place
 
 # A sentence ends at these, unless the next letter is a small one or the word before is an abbreviation.
@@ -93,8 +94,9 @@ def best_passage(text: str, question: str, language: str, max_chars: int = 320) 
 
 
 def best_of(texts: Sequence[str], question: str, language: str, max_chars: int = 320) -> str:
-    """Of the texts' best passages the one that has most of the question, the first of equal ones: so prose
-    that stands first is preferred to a list of properties that says no more."""
+    """Of the texts' best passages the one that has most of the question. The first text is prose and the
+    others may be lists of properties: they go before it only if they answer what it does not, or have
+    `MARGIN` more of the question's words."""
     passages = [best_passage(text, question, language, max_chars) for text in texts if text.strip()]
     asked = stems(question, language)
     plain = folded(question)
@@ -102,9 +104,13 @@ def best_of(texts: Sequence[str], question: str, language: str, max_chars: int =
 
     def has(passage: str) -> int:
         answers = kind is not None and kind.search(folded(passage)) is not None
-        return len(asked & stems(passage, language)) + answers
+        return len(asked & stems(passage, language)) + MARGIN * answers
 
-    return max(passages, key=has, default="")
+    best = passages[0] if passages else ""
+    for passage in passages[1:]:
+        if has(passage) >= has(best) + MARGIN:
+            best = passage
+    return best
 
 
 def sentences(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.passages import best_passage, sentences
+from core.passages import best_of, best_passage, sentences
 
 TOWN = """# Taggia
 
@@ -108,3 +108,12 @@ def test_sentences_end_where_a_reader_sees_them_end() -> None:
         "two",
     ]
     assert sentences("一。二\uff01三") == ["一。", "二\uff01", "三"]
+
+
+def test_prose_goes_before_a_list_of_properties_unless_that_answers() -> None:
+    prose = "Thick, soft focaccia with tomato and salted anchovies."
+    listed = "Yield: one tray\nKeywords: tomato, Sanremo\nBaking time: 28 minutes"
+    assert best_of([prose, listed], "And in Sanremo?", "en") == prose
+    assert "28 minutes" in best_of([prose, listed], "how long is the baking time", "en")
+    assert best_of(["", listed], "Sanremo", "en")
+    assert best_of([], "Sanremo", "en") == ""
