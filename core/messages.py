@@ -215,6 +215,16 @@ class NoResults:
 
 
 @dataclass(frozen=True, slots=True)
+class Debug:
+    """For an operator who asked: when each step ended (milliseconds since the question), and every model
+    call with its filled prompt, the file and line it comes from, its tokens, time and reply."""
+
+    type: ClassVar[str] = "debug"
+    steps: dict[str, float] = field(default_factory=dict)
+    model_calls: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Something failed; what was had stays. Never the last message: `Complete` is."""
 
@@ -255,6 +265,7 @@ Message = (
     | AnswerDelta
     | GeneratedAnswer
     | NoResults
+    | Debug
     | Failure
     | Complete
 )

@@ -23,6 +23,7 @@ from core.messages import (
     AskingSites,
     AskUser,
     Complete,
+    Debug,
     Decontextualized,
     Failure,
     GeneratedAnswer,
@@ -42,6 +43,7 @@ from core.passages import best_of
 from core.prompting.ask import Prompter
 from core.prompting.schema_types import BASE, kinds
 from core.providers.base import Usage, Where
+from core.providers.traced import Traced
 from core.query import Query
 from core.ranking import BatchFailed, Ranker, Scored
 from core.retrieval import Part, Retriever
@@ -155,8 +157,10 @@ class _Answer:
         # A question keeps the prompts it began with, whatever is reloaded while it runs.
         self._prompter: Prompter | None = None
         self._ranker: Ranker | None = None
+        self._traced: Traced | None = None
         if pipeline._prompter is not None:
-            self._prompter = pipeline._prompter.for_question(self._usage, self._mark)
+            self._traced = Traced(pipeline._prompter.model) if query.debug else None
+            self._prompter = pipeline._prompter.for_question(self._usage, self._mark, model=self._traced)
             self._ranker = pipeline._ranker and pipeline._ranker.using(self._prompter)
 
     async def conduct(self) -> None:
@@ -179,6 +183,11 @@ class _Answer:
             if self._prompter is not None:
                 await self._prompter.close()
         self._mark("total")
+        if self._query.debug:
+            calls = (
+                sorted(self._traced.calls, key=lambda call: float(call["start_ms"])) if self._traced else []
+            )
+            self._send(Debug(steps=dict(self._timings), model_calls=tuple(calls)))
         complete = Complete(
             order=tuple(item.document_id for item in order),
             degraded=self._degraded,

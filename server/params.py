@@ -37,7 +37,6 @@ LISTED = frozenset({"site", "prev", "last_ans", "memory", "tags"})
 # deleted here when it can.
 NOT_YET: Mapping[str, Callable[[Query], bool]] = {
     "tags": lambda query: query.tags != (),
-    "debug": lambda query: query.debug,
 }
 
 

@@ -35,11 +35,17 @@ class Prompter:
         """The prompts in force: for a question's own prompter always the same."""
         return self._library()
 
-    def for_question(self, usage: Usage, done: Callable[[str], None] = lambda _: None) -> Prompter:
+    def for_question(
+        self,
+        usage: Usage,
+        done: Callable[[str], None] = lambda _: None,
+        *,
+        model: ChatModel | None = None,
+    ) -> Prompter:
         """This prompter as it is now, with the own steps of one question; `close` it. `done` hears the name
-        of each step that has ended."""
+        of each step that has ended; `model` is asked instead of the usual one."""
         library = self._library()
-        one = Prompter(lambda: library, self.model, steps=self._steps)
+        one = Prompter(lambda: library, model or self.model, steps=self._steps)
         one._own = OwnValues(one, usage, done, self._steps)
         return one
 
@@ -107,6 +113,7 @@ def call_of(
         temperature=prompt.temperature if prompt.temperature is not None else 0.0,
         max_tokens=prompt.max_tokens,
         timeout_s=prompt.timeout_s,
+        source=f"{prompt.file}:{prompt.line}",
     )
 
 

@@ -26,6 +26,7 @@ class ModelCall:
     temperature: float = 0.0
     max_tokens: int | None = None
     timeout_s: float | None = None  # None: the setting's
+    source: str = ""  # file and line of the prompt, for the operator
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ def test_every_parameter_is_documented_with_its_place() -> None:
 def test_every_message_is_documented_and_compared() -> None:
     types = {kind.type for kind in get_args(Message)} - {"header"}
     assert [name for name in types if f"\n| `{name}` |" not in API] == []
-    ours = {"used_memories", "nlws_delta", "forgotten"}
+    ours = {"used_memories", "nlws_delta", "forgotten", "debug"}
     assert [name for name in types - ours - {"memories"} if f"`{name}`" not in NLWEB] == []
 
 

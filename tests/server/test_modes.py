@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import KITCHEN, Serve
+from tests.conftest import ADMIN, KITCHEN, Serve
 from tests.fakes.openai_server import Cut, Fail, ModelRequest, Say, ScriptedModel
 from tests.fakes.sensible_model import tagged_items
 
@@ -137,3 +137,31 @@ async def test_json_answer_of_both_modes(serve: Serve, model: ScriptedModel) -> 
     _, summarized = await server.json("POST", "/ask", json={**body, "generate_mode": "summarize"})
     assert summarized["summary"]["message"] == "S."
     assert summarized["results"]
+
+
+async def test_operator_sees_every_model_call_with_its_filled_prompt(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"summary": "S."})
+    auth = {"Authorization": f"Bearer {ADMIN}"}
+    frames = await server.ask("beef stew", mode="summarize", debug=True, headers=auth)
+    told = frames.one("debug")
+    assert [call["step"] for call in told["model_calls"]].count("RankingPrompt") == 1
+    for call in told["model_calls"]:
+        assert re.search(r"site_types\.xml:\d+$", call["prompt"])
+        assert call["calls"] == 1
+        assert call["tokens_in"] > 0
+        assert call["text"] in [request.prompt for request in model.requests]
+        assert call["reply"]
+    assert told["steps"]["retrieval"] > 0
+    assert frames.one("complete")["usage"]["model_calls"] == len(told["model_calls"])
+
+
+async def test_debug_is_for_operators_alone(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    status, _ = await server.json("POST", "/ask", json={"query": "stew", "debug": True})
+    assert status == 403
+    assert (await server.ask("stew")).of("debug") == []

@@ -57,6 +57,7 @@ EVERY: list[m.Message] = [
     m.AnswerDelta("Soup is "),
     m.GeneratedAnswer("Soup is hot [1].", ({"n": 1, "url": SIDE.url, "name": "Soup"},)),
     m.NoResults("Nothing.", "site_empty"),
+    m.Debug(steps={"retrieval": 3.5}, model_calls=({"step": "RankingPrompt", "prompt": "a.xml:3"},)),
     FAILED,
     COMPLETE,
 ]
@@ -269,7 +270,7 @@ def test_054_says_what_the_answer_is_before_its_results_and_how_it_went_after() 
     assert frames[0].body["_meta"]["decontextualized_query"] == "vegan soup"
     assert frames[-1].body["_meta"]["order"] == ["soup", "stew"]
     told = [one["message_type"] for one in frames[-1].body["_meta"]["messages"]]
-    assert told == ["license", "asking_sites", "remember", "used_memories", "tool_selection"]
+    assert told == ["license", "asking_sites", "remember", "used_memories", "tool_selection", "debug"]
 
 
 def test_054_items_have_their_schema_fields_beside_ours_and_ours_hold() -> None:
