@@ -557,7 +557,7 @@ class _Answer:
             threshold = self._threshold(query)
         selection = Selection(start=query.start_num, size=query.max_results, min_score=threshold)
         sent: set[tuple[str, str]] = set()
-        if self._ranker is None:
+        if self._ranker is None or self._silent:
             self._rank_by_retrieval(query, retrieved, selection)
         else:
             await self._rank_by_model(query, retrieved, selection, sent)
@@ -571,9 +571,15 @@ class _Answer:
             return await self._nothing("below_min_score", memory)
         return final
 
+    @property
+    def _silent(self) -> bool:
+        """Whether the model has let a step of this question wait in vain: then nothing more is asked of it,
+        so that a model that never answers costs one call's time and not one after the other."""
+        return ModelTimeout.code in self._told
+
     def _threshold(self, query: Query) -> int:
         """The least score where the client names none: nothing is judged without a model."""
-        if self._ranker is None:
+        if self._ranker is None or self._silent:
             return 0
         return GATHER_SCORE if query.mode == "generate" else self._p._settings.min_score
 
@@ -650,7 +656,8 @@ class _Answer:
     async def _summarize(self, query: Query, items: Sequence[Item]) -> None:
         """A few sentences on the best items; where that fails the list stands without them."""
         try:
-            summary = await summarize(self._prompter, query, items, self._usage)
+            writer = None if self._silent else self._prompter
+            summary = await summarize(writer, query, items, self._usage)
         except ModelError as failed:
             self._fail(failed)
             return
@@ -668,7 +675,7 @@ class _Answer:
             return ()
         said: list[str] = []
         answer: GeneratedAnswer | None = None
-        if self._prompter is not None:
+        if self._prompter is not None and not self._silent:
             try:
                 async with aclosing(generate(self._prompter, query, sources, self._usage)) as written:
                     async for message in written:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ADMIN, KITCHEN, Serve
-from tests.fakes.openai_server import Cut, Fail, ModelRequest, Say, ScriptedModel
+from tests.fakes.openai_server import Cut, Fail, Hang, ModelRequest, Say, ScriptedModel
 from tests.fakes.sensible_model import tagged_items
 
 NO_MEMORY = {"is_memory_request": False, "memory_request": ""}
@@ -165,3 +165,18 @@ async def test_debug_is_for_operators_alone(serve: Serve) -> None:
     status, _ = await server.json("POST", "/ask", json={"query": "stew", "debug": True})
     assert status == 403
     assert (await server.ask("stew")).of("debug") == []
+
+
+@pytest.mark.parametrize("mode", ["list", "summarize", "generate"])
+async def test_model_that_never_answers_is_waited_for_once(
+    serve: Serve, model: ScriptedModel, mode: str
+) -> None:
+    server = await serve(model=model, llm={"timeout_s": 0.3, "max_retries": 0})
+    await server.load("kitchen", KITCHEN)
+    model.answer = lambda _: Hang()
+    frames = await server.ask("beef stew", prev=["tofu"], mode=mode, site="kitchen")
+    asked = {request.schema_name for request in model.requests}
+    assert asked <= {"PrevQueryDecontextualizer", "DetectMemoryRequestPrompt"}
+    assert [frame["code"] for frame in frames.of("error")] == ["model_timeout"]
+    assert frames.one("complete")["degraded"]
+    assert frames.one("complete")["order"]
