@@ -38,6 +38,7 @@ YES = frozenset(YES_WORDS.split()) | {"1"}
 NO = frozenset(NO_WORDS.split()) | {"0"}
 ENGLISH = re.compile(r"\b(true|false|yes|no|not|never)\b", re.IGNORECASE)
 # "Yes, they do" and not "si tratta di": only what stands before a mark is an answer
+WORDS = re.compile(r"[^\W\d_]{2,}")
 FIRST_WORD = re.compile(r"([\w']+)\s*[,.;:!?()–—-]")
 
 NUMBER_CHARS = 200
@@ -69,6 +70,9 @@ def to_boolean(value: Any) -> bool:
         raise Miss("True or False")
     first = FIRST_WORD.match(text)
     if first and (first[1] in YES or first[1] in NO):
+        opposite = NO if first[1] in YES else YES
+        if opposite & set(WORDS.findall(text[first.end() :])):
+            raise Miss("True or False")
         return first[1] in YES
     if said & {"true", "yes"}:
         return True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -195,13 +196,23 @@ def read_layers(
     folders: list[list[ParsedFile]] = []
     for folder in prompt_dirs:
         try:
-            entries = sorted(one for one in folder.iterdir() if one.name[0] != "." and one.is_file())
+            entries = sorted(one for one in folder.iterdir() if one.name[0] != "." and is_entry(one))
         except OSError as exc:
             problems.append(Problem(str(folder), 1, 1, "error", f"cannot be read: {exc.strerror}"))
             continue
         folders.append([parse_file(entry) for entry in entries if entry.suffix == ".xml"])
         problems += [not_read(entry) for entry in entries if entry.suffix != ".xml"]
     return [parse_file(path) for path in bases], folders, problems
+
+
+def is_entry(path: Path) -> bool:
+    """A file, or what cannot be looked at (a link in a circle): that is told, and not passed over."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def not_read(entry: Path) -> Problem:
@@ -297,7 +308,7 @@ def merged_sites(layers: Sequence[Layer]) -> dict[str, SiteInfo]:
     for layer in layers:
         for file in layer:
             for entry in file.sites:
-                known = sites.get(entry.name) or SiteInfo(entry.name)
+                known = sites.get(entry.name) or SiteInfo(entry.name, types=())
                 sites[entry.name] = SiteInfo(
                     entry.name,
                     entry.description or known.description,
@@ -306,7 +317,16 @@ def merged_sites(layers: Sequence[Layer]) -> dict[str, SiteInfo]:
                     tuple(dict.fromkeys((*known.files, entry.file))),
                     entry.questions or known.questions,
                 )
-    return sites
+    return {name: replace(site, types=inherited_types(site, sites)) for name, site in sites.items()}
+
+
+def inherited_types(site: SiteInfo, sites: Mapping[str, SiteInfo]) -> tuple[str, ...]:
+    """A site's kinds of items: its own, else those of the site that it builds on."""
+    passed: set[str] = set()
+    while not site.types and site.extends in sites and site.name not in passed:
+        passed.add(site.name)
+        site = sites[site.extends]
+    return site.types or (BASE,)
 
 
 def across_files(layers: Sequence[Layer]) -> Iterator[Problem]:

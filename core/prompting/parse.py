@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import json
+import logging
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +29,8 @@ MAX_FILE_BYTES = 2_000_000
 SITE_NAME = re.compile(r"[a-z0-9._-]{1,64}")
 STEP_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 OWN_VARIABLE = re.compile(r"request\.[A-Za-z][A-Za-z0-9_]{0,63}")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,12 @@ class ParsedFile:
         return not any(problem.severity == "error" for problem in self.problems)
 
 
+def printable(name: str) -> str:
+    """A file's name for reports: names are bytes, and neither all UTF-8 nor free of line ends."""
+    readable = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in readable)
+
+
 def parse_file(path: Path) -> ParsedFile:
     """Read and parse `path`; a file that cannot be read is a problem like any other."""
     try:
@@ -139,7 +149,8 @@ def parse_file(path: Path) -> ParsedFile:
 
 
 def parse_bytes(raw: bytes, file: str) -> ParsedFile:
-    """Parse the bytes of a prompt file; `file` is its name in problems."""
+    """Parse the bytes of a prompt file; `file` is its name in problems. Raises nothing."""
+    file = printable(file)
     try:
         text = decoded(raw)
     except SourceError as exc:
@@ -148,10 +159,16 @@ def parse_bytes(raw: bytes, file: str) -> ParsedFile:
         root = tree_of(text)
     except SourceError as exc:
         return failed(file, exc.line, exc.col, exc.what)
-    return Reader(file, text, root).read()
+    try:
+        return Reader(file, text, root).read()
+    except Exception as exc:
+        # Whatever one file holds, it is that file's problem and nobody else's.
+        log.exception("prompts.unreadable")
+        return failed(file, 1, 1, f"cannot be read ({type(exc).__name__}): it is nested too deep, or too odd")
 
 
 def failed(file: str, line: int, col: int, what: str) -> ParsedFile:
+    file = printable(file)
     return ParsedFile(file, problems=(Problem(file, line, col, "error", what),))
 
 
@@ -590,7 +607,8 @@ class Reader:
         try:
             struct = json.loads(text, parse_constant=refuse_constant)
         except json.JSONDecodeError as exc:
-            self.add(self.inside(child, text, exc.pos), severity, f"{NO_STRUCTURE}: no JSON, {exc.msg}")
+            what = f'no JSON, {exc.msg}: all is in double quotes, as in {{"key": "True or False"}}'
+            self.add(self.inside(child, text, exc.pos), severity, f"{NO_STRUCTURE}: {what}")
             return None
         except (ValueError, RecursionError) as exc:
             self.add(self.spans[child].start, severity, f"{NO_STRUCTURE}: {exc}")
@@ -599,6 +617,10 @@ class Reader:
             self.add(
                 self.spans[child].start, severity, f"{NO_STRUCTURE}: it has to be a JSON object with keys"
             )
+            return None
+        if deeper_than(struct, MAX_STRUCTURE_DEPTH):
+            what = f"it is nested deeper than {MAX_STRUCTURE_DEPTH}: ask for less at once"
+            self.add(self.spans[child].start, severity, f"{NO_STRUCTURE}: {what}")
             return None
         return struct
 
@@ -652,12 +674,20 @@ class Reader:
         if not isinstance(expect, dict):
             self.error(element, "`<expect>` has to be a JSON object")
             return None
+        if reply is None and self.has_structure(element):
+            return expect  # the structure is broken, and that is said where it stands
         keys = reply.keys if reply else FILLED_KEYS
         for key in expect:
             if key not in keys:
                 has = "the returnStruc has not" if reply else "a prompt that asks nothing has not"
                 self.error(element, f"`<expect>` names `{key}`, which {has}{did_you_mean(key, list(keys))}")
         return expect
+
+    def has_structure(self, expect: etree._Element) -> bool:
+        """Whether the prompt that this `<expect>` belongs to has a returnStruc with something in it."""
+        prompt = next((one for one in expect.iterancestors() if local(one) in ("Prompt", "Step")), None)
+        found = (one for one in (prompt if prompt is not None else ()) if local(one) == "returnStruc")
+        return any(text_of(one).strip() for one in found)
 
     # ---- attributes
 
@@ -724,6 +754,22 @@ WORDS: Mapping[str, Any] = {
 
 
 NO_STRUCTURE = "the returnStruc cannot be used"
+MAX_STRUCTURE_DEPTH = 12
+
+
+def deeper_than(value: Any, limit: int) -> bool:
+    """Whether objects and lists are nested deeper; without recursion."""
+    level = [value]
+    for _ in range(limit):
+        inner: list[Any] = []
+        for one in level:
+            inner += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        if not inner:
+            return False
+        level = inner
+    return any(isinstance(one, dict | list) for one in level)
+
+
 # What an example of a prompt that asks nothing may expect: its filled text.
 FILLED_KEYS = ("text",)
 

@@ -82,6 +82,7 @@ def kinds(types: Iterable[str]) -> list[str]:
     return sorted(found - {BASE})
 
 
+@lru_cache(maxsize=1024)
 def guess(name: str) -> str:
     """` (did you mean ...?)` for a name that is no class, or nothing."""
     return did_you_mean(name, parents())

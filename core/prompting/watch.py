@@ -9,13 +9,12 @@ read before stays in force. A file's error touches no other file.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import os
 import stat
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from core import resources
@@ -28,6 +27,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_S = 0.4
 # Where there are very many files, looking at them may take a tenth of one core's time and no more.
 REST_AFTER_LOOK = 9
+MOST_REST_S = 0.4  # however long it took: a change waits for one look and this
 Signature = tuple[int, int, int, int]
 
 
@@ -105,16 +105,17 @@ class PromptFiles:
         changed = [path for path, status in now.items() if status != self._signatures.get(path)]
         changed += self._signatures.keys() - now.keys()
         if changed or tuple(outer) != self._outer:
-            self._outer, self._signatures = tuple(outer), now
-            self._take(changed)
+            self._outer = tuple(outer)
+            self._take(changed, now)
+            self._signatures = now
         return [Path(path) for path in changed]
 
-    def _take(self, changed: Sequence[str]) -> None:
+    def _take(self, changed: Sequence[str], now: Mapping[str, Signature]) -> None:
         for path in changed:
-            if path in self._signatures:
+            if path in now:
                 self._read[path] = parse_file(Path(path))
             else:
-                del self._read[path]
+                self._read.pop(path, None)
                 self._held.pop(path, None)
         paths = [[path] for path in self._base] + self._listed
         layers = settled([[self._read[path] for path in layer] for layer in paths], self._own_variables)
@@ -133,7 +134,7 @@ class PromptFiles:
         """Look again for as long as this runs, in a thread beside the event loop."""
         took = 0.0
         while True:
-            await asyncio.sleep(max(every_s, REST_AFTER_LOOK * took))
+            await asyncio.sleep(max(every_s, min(REST_AFTER_LOOK * took, MOST_REST_S)))
             began = time.monotonic()
             try:
                 await asyncio.to_thread(self.look)
@@ -150,10 +151,16 @@ def entries(folder: Path) -> dict[str, Signature]:
         for entry in listed:
             if entry.name[0] == ".":
                 continue
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 status = entry.stat()
-                if stat.S_ISREG(status.st_mode):
-                    found[entry.path] = signature_of(status)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                # A link in a circle, a folder that is shut: a file that cannot be read, and that one alone.
+                found[entry.path] = (0, 0, 0, 0)
+                continue
+            if stat.S_ISREG(status.st_mode):
+                found[entry.path] = signature_of(status)
     return found
 
 

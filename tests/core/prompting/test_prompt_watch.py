@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from core import resources
 from core.errors import ConfigError
+from core.prompting.library import check
 from core.prompting.watch import PromptFiles, places
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -184,3 +186,78 @@ def test_places_are_the_shipped_files_then_the_operators(tmp_path: Path) -> None
     base, folders = places(own, tmp_path)
     assert (base[-1], folders[-1]) == (own, tmp_path)
     assert base[0].name == "site_types.xml"
+
+
+GOOD = (
+    "<root><Site ref='{site}'><Thing><Prompt ref='SummarizeResultsPrompt'>"
+    "<promptString>{text} {{request.answers}}</promptString>"
+    '<returnStruc>{{"summary": "words"}}</returnStruc></Prompt></Thing></Site></root>'
+)
+
+
+def nested(levels: int) -> str:
+    return '{"summary":' + '{"a":' * levels + "1" + "}" * levels + "}"
+
+
+@pytest.mark.parametrize("levels", [20, 900, 5000])
+def test_a_file_that_is_too_odd_touches_no_other(tmp_path: Path, levels: int) -> None:
+    files = PromptFiles([resources.site_types()], [tmp_path])
+    odd = GOOD.format(site="odd", text="x").replace('{"summary": "words"}', nested(levels))
+    (tmp_path / "deep.xml").write_text(odd)
+    files.look()
+    assert len([line for line in files.errors if "deep.xml" in line]) == 1
+    (tmp_path / "good.xml").write_text(GOOD.format(site="shop", text="Mine."))
+    files.look()
+    prompt = files.current.find("SummarizeResultsPrompt", "shop")
+    assert prompt is not None
+    assert prompt.text.startswith("Mine.")
+    (tmp_path / "deep.xml").unlink()
+    files.look()
+    assert files.errors == []
+    # And a start with it in place is no failure either.
+    (tmp_path / "deep.xml").write_text(odd)
+    again = PromptFiles([resources.site_types()], [tmp_path]).current
+    assert again.find("SummarizeResultsPrompt", "shop") == prompt
+
+
+def test_a_link_in_a_circle_freezes_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "good.xml").write_text(GOOD.format(site="shop", text="Old."))
+    (tmp_path / "loop.xml").symlink_to("loop.xml")
+    files = PromptFiles([resources.site_types()], [tmp_path])
+    assert [line for line in files.errors if "loop.xml" in line]
+    (tmp_path / "good.xml").write_text(GOOD.format(site="shop", text="A new text."))
+    files.look()
+    prompt = files.current.find("SummarizeResultsPrompt", "shop")
+    assert prompt is not None
+    assert prompt.text.startswith("A new text.")
+    assert [problem for problem in check(resources.site_types(), [tmp_path]) if "loop.xml" in problem.file]
+
+
+def test_a_name_that_is_no_text_is_told_as_text(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"bad\xff.xml")).write_text("<root>")
+    (tmp_path / "two\nlines.xml").write_text("<root>")
+    files = PromptFiles([resources.site_types()], [tmp_path])
+    assert len(files.errors) == 2
+    for line in files.errors:
+        assert line.encode("utf-8").isascii()
+        assert "\n" not in line
+
+
+def test_a_site_that_builds_on_another_has_its_kinds_of_items(tmp_path: Path) -> None:
+    base = GOOD.format(site="a", text="Of a.").replace("<Site ref='a'>", "<Site ref='a' types='Recipe'>")
+    (tmp_path / "a.xml").write_text(base.replace("Thing>", "Recipe>"))
+    other = "<root><Site ref='b' extends='a'><description>b</description></Site></root>"
+    (tmp_path / "b.xml").write_text(other)
+    library = PromptFiles([resources.site_types()], [tmp_path]).current
+    assert library.site("b").types == ("Recipe",)
+    prompt = library.find("SummarizeResultsPrompt", "b")
+    assert prompt is not None
+    assert prompt.text.startswith("Of a.")
+
+
+def test_one_fault_in_a_structure_is_one_line(tmp_path: Path) -> None:
+    broken = GOOD.format(site="a", text="x").replace('{"summary": "words"}', '{"summary": True}')
+    example = '<example query="q"><expect>{"summary": "x"}</expect></example></Prompt>'
+    (tmp_path / "a.xml").write_text(broken.replace("</Prompt>", example))
+    (line,) = PromptFiles([resources.site_types()], [tmp_path]).errors
+    assert "double quotes" in line
