@@ -12,7 +12,7 @@ __all__ = ["is_sensitive", "memory_request"]
 # A request is short, and the patterns look at every place where one could begin and end.
 MAX_REQUEST_CHARS = 600
 _FLAGS = re.IGNORECASE | re.DOTALL
-_END = r"[\s.!。!~]*"
+_END = r"[\s.!\u3002\uff01~]*"
 _POLITE = r"(?:please[,\s]+|can you\s+(?:please\s+)?|could you\s+(?:please\s+)?)?"
 _ES_POLITE = r"(?:por favor[,\s]+)?"
 _IT_POLITE = r"(?:per favore[,\s]+)?"
@@ -32,7 +32,7 @@ _REMEMBER = tuple(
         + r"(?!(?:he|she|they|you|it|this|that|his|her|their|your)\b).+)",
         _ES_POLITE + r"(?:recuerda|recuerde|acu[eé]rdate de|ten en cuenta|no olvides)\s+que\s+(?P<fact>.+)",
         _IT_POLITE + r"(?:ricorda|ricordati|ricordi|tieni a mente|non dimenticare)\s+che\s+(?P<fact>.+)",
-        _ZH_POLITE + r"(?:记住|記住|记得|記得|别忘了|別忘了)[,,::\s]*(?P<fact>.+)",
+        _ZH_POLITE + r"(?:记住|記住|记得|記得|别忘了|別忘了)[,\uff0c:\uff1a\s]*(?P<fact>.+)",
         r"(?P<fact>.+?)(?:는|은)?\s*(?:것을|걸|거|점을)\s*(?:꼭\s*)?"
         r"(?:기억해\s*(?:줘|주세요|두세요|둬)?|잊지\s*마(?:세요)?)[.!]?",
         r"(?P<fact>.+?)(?:다고|라고)\s*(?:꼭\s*)?기억해\s*(?:줘|주세요|두세요|둬)?[.!]?",
@@ -76,14 +76,14 @@ _FORGET = tuple(
         _POLITE + r"(?:don['’]?t|do not|stop)\s+remember(?:ing)?\s+that\s+(?P<fact>.+?)(?:\s+any\s*more)?",
         _ES_POLITE + r"(?:olvida|olvide|olv[ií]date\s+de|borra)\s+(?:que\s+|lo\s+de\s+que\s+)(?P<fact>.+)",
         _IT_POLITE + r"(?:dimentica|dimenticati|scorda|scordati|cancella)\s+che\s+(?P<fact>.+)",
-        _ZH_POLITE + r"(?:忘记|忘記|忘掉|忘了|别再记得|別再記得|删除|刪除)[,,::\s]*(?P<fact>我.+)",
+        _ZH_POLITE + r"(?:忘记|忘記|忘掉|忘了|别再记得|別再記得|删除|刪除)[,\uff0c:\uff1a\s]*(?P<fact>我.+)",
         r"(?P<fact>.+?)(?:는|은)?\s*(?:것|걸|거|점|사실)(?:을|은)?\s*(?:이제\s*)?(?:잊어|지워|삭제해)\s*(?:줘|주세요|버려)?[.!]?",
         r"(?:bitte\s+)?vergiss[,\s]+dass\s+(?P<fact>.+)",
         r"(?:s['’]il (?:te|vous) pla[iî]t[,\s]+)?oublie\s+qu(?:e\s+|['’])(?P<fact>.+)",
     )
 )
 _LIST = tuple(
-    re.compile(pattern + r"[\s.!?。!?]*", _FLAGS)
+    re.compile(pattern + r"[\s.!?\u3002\uff01\uff1f]*", _FLAGS)
     for pattern in (
         r"what\s+(?:all\s+)?(?:do|did|have)\s+you\s+(?:know|remember(?:ed)?|stored?|kept|keep|saved?|learned|noted?)"
         r"\s+(?:about|of)\s+me",
@@ -107,7 +107,7 @@ _LIST = tuple(
         r"que\s+sais-tu\s+(?:de|sur)\s+moi",
     )
 )
-_QUESTION = re.compile(r"[??]\s*$")
+_QUESTION = re.compile(r"(?:[?\uff1f]|[吗嗎]\s*[?\uff1f.\u3002]?)\s*$")
 _ASKED_POLITELY = re.compile(
     r"(?:can|could) you\s+(?:please\s+)?(?:remember|forget)\s+(?:that|everything)", _FLAGS
 )
@@ -147,4 +147,4 @@ def _fact(pattern: re.Pattern[str], said: str) -> str:
     match = pattern.fullmatch(said)
     if match is None or _NOT_MEANT.match(match["fact"].strip()):
         return ""
-    return re.sub(r"[.!?。!?\s]+$", "", match["fact"].strip())
+    return re.sub(r"[.!?\u3002\uff01\uff1f\s]+$", "", match["fact"].strip())

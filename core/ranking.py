@@ -16,7 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from core.documents import Candidate
-from core.errors import BadModelReply, ConfigError, ModelError
+from core.errors import BadModelReply, ConfigError, ModelError, ModelTimeout
 from core.ingestion.text import trimmed
 from core.jsonstream import ObjectReader
 from core.prompting.ask import Prompter, call_of
@@ -135,6 +135,8 @@ class Ranker:
             except ModelError as failed:
                 failure = failed
                 # Where no reply came the client has spent its retries: another round would only be later.
+                if isinstance(failed, ModelTimeout):
+                    break
                 if not isinstance(failed, BadModelReply) and len(waiting) == before:
                     break
             except Exception:

@@ -8,11 +8,12 @@ fact that was named is confirmed in the same way.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.errors import AskError, BadQuery, Forbidden, MemoryFailed, NotFound
@@ -53,6 +54,7 @@ class Confirmed:
     text: str
     stored: Stored | None = None
     forgotten: tuple[str, ...] = ()
+    repeated: bool = False  # it was done before, by the same token
 
 
 class Memory:
@@ -79,7 +81,8 @@ class Memory:
         self._extractor = extractor
         self._on_forget = on_forget
         self._clock = clock
-        self._learning: set[asyncio.Task[None]] = set()
+        self._learning: dict[asyncio.Task[None], str] = {}
+        self._spent: dict[bytes, tuple[float, asyncio.Future[Confirmed]]] = {}
 
     @property
     def name(self) -> str:
@@ -139,8 +142,15 @@ class Memory:
             log.warning("memory.learning_full", extra={"query_id": query.query_id})
             return
         task = asyncio.create_task(self._learn(self._extractor, query))
-        self._learning.add(task)
-        task.add_done_callback(self._learning.discard)
+        self._learning[task] = query.identity.key
+        task.add_done_callback(lambda done: self._learning.pop(done, None))
+
+    async def stop_learning(self, identity: Identity) -> None:
+        """Before somebody is erased: what is being learned of them is dropped, and not kept afterwards."""
+        tasks = [task for task, owner in self._learning.items() if owner == identity.key]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def settled(self) -> None:
         """When everything that was being learned has been."""
@@ -207,11 +217,12 @@ class Memory:
                 f"Shall I forget everything about you ({count} facts, with your conversations)?",
                 confirm=self._signer.sign(_PURPOSE, asked, ttl_s=CONFIRM_WITHIN_S),
             )
-        found = await self._meant(identity, request.text)
+        found, exact = await self._meant(identity, request.text)
         items = tuple({"memory_id": fact.memory_id, "text": fact.text} for fact in found)
         if not found:
             return Forgotten((), "I know nothing of the kind about you.")
-        if len(found) == 1 and request.certain:
+        # What is only near may be another thing: then the person says whether it is meant.
+        if exact and len(found) == 1 and request.certain:
             await self.forget(identity, [found[0].memory_id])
             return Forgotten(items, f"Forgotten: {found[0].text}")
         these = {"owner": identity.key, "forget": [fact.memory_id for fact in found]}
@@ -221,17 +232,17 @@ class Memory:
             confirm=self._signer.sign(_PURPOSE, these, ttl_s=CONFIRM_WITHIN_S),
         )
 
-    async def _meant(self, identity: Identity, text: str) -> list[Fact]:
-        """The kept facts that a person means by these words: the one that says so, else those about it."""
+    async def _meant(self, identity: Identity, text: str) -> tuple[list[Fact], bool]:
+        """The kept facts that a person means by these words: the one that says so (True), else those near."""
         kept = await self.facts.all(Reach.of(identity))
         said, told = normal(text), claim(text)
         same = [fact for fact in kept if normal(fact.text) == said]
         if not same and told is not None:
             same = [fact for fact in kept if claim(fact.text) == told]
         if same:
-            return same[:1]
+            return same[:1], True
         nearest = await self.facts.search(Reach.of(identity), text, 5)
-        return [fact for fact in nearest if share_a_word(fact.text, text)]
+        return [fact for fact in nearest if share_a_word(fact.text, text)], False
 
     # ------------------------------------------------------------ by the person's own hand
 
@@ -280,7 +291,8 @@ class Memory:
         return ours
 
     async def confirm(self, token: str, caller: Identity | None) -> Confirmed:
-        """Do what the token holds, for the caller or for a new visitor. Confirming twice does it once.
+        """Do what the token holds, for the caller or for a new visitor. A token is good for once: the same
+        again only tells what it did (`repeated`), and tells nobody but who did it.
 
         Raises BadQuery for a token that is forged or older than ten minutes, Forbidden for another caller's.
         """
@@ -289,6 +301,28 @@ class Memory:
             raise BadQuery(
                 "this confirmation is not valid or older than ten minutes: ask again", field="token"
             )
+        spent = hashlib.sha256(token.encode()).digest()
+        self._drop_old_tokens()
+        if (before := self._spent.get(spent)) is not None:
+            done = await asyncio.shield(before[1])
+            if caller is not None and caller != done.identity:
+                raise Forbidden("this confirmation was used by somebody else")
+            return replace(done, repeated=True)
+        doing = asyncio.ensure_future(self._confirm(asked, caller))
+        self._spent[spent] = (self._clock() + CONFIRM_WITHIN_S, doing)
+        try:
+            return await asyncio.shield(doing)
+        except AskError:
+            # It was not done: the person may try again.
+            self._spent.pop(spent, None)
+            raise
+
+    def _drop_old_tokens(self) -> None:
+        now = self._clock()
+        for spent in [spent for spent, (until, _) in self._spent.items() if until < now]:
+            del self._spent[spent]
+
+    async def _confirm(self, asked: dict[str, Any], caller: Identity | None) -> Confirmed:
         owner = asked.pop("owner")
         if owner is not None and (caller is None or caller.key != owner):
             raise Forbidden("this confirmation belongs to somebody else")

@@ -40,12 +40,14 @@ async def confirm(request: web.Request) -> web.Response:
         raise BadQuery("`token` is needed: the `confirm` of a remember message", field="token")
     done = await request.app[MEMORY].confirm(token, caller.identity)
     if done.action == "forget":
-        if done.forgotten == ("*",):
+        if done.forgotten == ("*",) and not done.repeated:
+            await request.app[MEMORY].stop_learning(done.identity)
             return json_response({"erased": await request.app[ERASURE].erase(done.identity)})
         return json_response({"forgotten": list(done.forgotten)})
     memory_id = done.stored.memory_id if done.stored else None
     response = json_response({"memory_id": memory_id, "text": done.text})
-    if caller.identity is None:
+    # The cookie stands for a person: it goes to who agreed, not to whoever has the token as well.
+    if caller.identity is None and not done.repeated:
         set_visitor(request, response, done.identity)
     return response
 
@@ -78,6 +80,8 @@ async def erase(request: web.Request) -> web.Response:
     identity = owner(request, changes=True)
     if request.query.get("all") != "true":
         raise BadQuery("this takes everything out: say `all=true`", field="all")
+    if MEMORY in request.app:
+        await request.app[MEMORY].stop_learning(identity)
     return json_response({"erased": await request.app[ERASURE].erase(identity)})
 
 

@@ -504,3 +504,31 @@ async def _ready(port: int, process: subprocess.Popen[bytes]) -> None:
                 pass
             await asyncio.sleep(0.05)
     raise AssertionError("the server did not start")
+
+
+async def test_forgetting_what_is_not_kept_takes_nothing_else(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    told = (await server.ask("Remember that I love sailing")).one("remember")
+    await server.json("POST", "/memory/confirm", json={"token": told["confirm"]})
+    frames = await server.ask("Forget that I love pottery")
+    _, kept = await server.json("GET", "/memory")
+    assert "I love sailing" in str(kept)
+    assert all("confirm" in frame or not frame["items"] for frame in frames.of("forgotten"))
+
+
+async def test_a_confirmation_is_good_for_once_and_for_one_person(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    told = (await server.ask("Remember that I love sailing")).one("remember")
+    body = {"token": told["confirm"]}
+    assert (await server.json("POST", "/memory/confirm", json=body))[0] == 200
+    async with await server.browser() as other:
+        async with other.post(f"{server.url}/memory/confirm", json=body) as response:
+            assert not response.cookies
+        async with other.get(f"{server.url}/memory") as response:
+            assert response.status == 401
+    await server.json("DELETE", "/memory?all=true")
+    await server.json("POST", "/memory/confirm", json=body)
+    _, kept = await server.json("GET", "/memory")
+    assert "sailing" not in str(kept)
