@@ -295,7 +295,11 @@ def add_messages(
 def put_board(c: Connection, had: Unseen, board: Sequence[Entry], next_entry: int, limits: Limits) -> bool:
     put = c.execute(
         conversations.update()
-        .where(conversations.c.id == had.row, conversations.c.board_seen == had.seen)
+        .where(
+            conversations.c.id == had.row,
+            conversations.c.board_seen == had.seen,
+            conversations.c.board_next == had.next_entry,
+        )
         .values(board=[asdict(entry) for entry in board], board_seen=had.upto, board_next=next_entry)
     )
     if put.rowcount:

@@ -158,6 +158,7 @@ class _Answer:
         self._prompter: Prompter | None = None
         self._ranker: Ranker | None = None
         self._traced: Traced | None = None
+        self._joined: str | None = None
         if pipeline._prompter is not None:
             self._traced = Traced(pipeline._prompter.model) if query.debug else None
             self._prompter = pipeline._prompter.for_question(self._usage, self._mark, model=self._traced)
@@ -470,6 +471,9 @@ class _Answer:
             return None
         outcome = await self._step("decontextualize", Decontextualize(), query)
         self._mark("decontextualize")
+        if outcome.unsure and query.prev:
+            # It could not be rewritten: what is searched together is judged together.
+            self._joined = f"{query.prev[-1]} {query.text}"
         if outcome.rewritten is not None:
             self._send(Decontextualized(outcome.rewritten, query.text))
         return outcome.rewritten
@@ -599,7 +603,8 @@ class _Answer:
         assert self._ranker is not None
         place_of = {candidate.document.key: place for place, candidate in enumerate(retrieved)}
         track: RankingType = "REGULAR_TRACK" if query.decontextualized_query else "FAST_TRACK"
-        async with aclosing(self._ranker.rank(query, retrieved, self._usage)) as ranked:
+        asked = query.with_(decontextualized_query=self._joined) if self._joined else query
+        async with aclosing(self._ranker.rank(asked, retrieved, self._usage)) as ranked:
             async for scored in ranked:
                 if isinstance(scored, BatchFailed):
                     self._fail(scored.error)

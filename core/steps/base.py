@@ -17,6 +17,7 @@ class Outcome:
     """What a step found. Empty: the question stands as it is."""
 
     rewritten: str | None = None
+    unsure: bool = False  # the question may mean more than it says, and nobody could say what
     memory: tuple[Request, ...] = ()
     irrelevant: str | None = None  # why the site has nothing for this question
     item_type: str | None = None  # the kind of item meant, where that is sure

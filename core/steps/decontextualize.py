@@ -56,7 +56,7 @@ class Decontextualize:
 
     def fallback(self, _query: Query) -> Outcome:
         """Nothing is rewritten: `parts_of` searches the question together with the one before."""
-        return Outcome()
+        return Outcome(unsure=True)
 
 
 def leans_on_something(query: Query) -> bool:

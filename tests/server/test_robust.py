@@ -168,3 +168,16 @@ async def test_stopping_server_ends_running_answers_properly(serve: Serve, model
 )
 def test_long_messages_are_no_memory_requests(text: str) -> None:
     assert memory_request(text) is None
+
+
+async def test_follow_up_that_could_not_be_rewritten_is_judged_with_the_question_before(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model, llm={"max_retries": 0})
+    await server.load("kitchen", KITCHEN)
+    model.answer = replying(PrevQueryDecontextualizer=500)
+    frames = await server.ask("and cheap ones?", prev=["vegan stew with chickpeas"])
+    assert frames.final
+    assert frames.final[0]["name"] == "Chickpea stew"
+    (ranking,) = [r for r in model.requests if r.schema_name == "RankingPrompt"]
+    assert "vegan stew with chickpeas and cheap ones?" in ranking.prompt
