@@ -7,6 +7,7 @@ the one that stands in `documents`, so a reader sees a document's old or new tex
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +30,9 @@ READERS = 4
 TIDY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 metadata = sa.MetaData()
+
+# alembic keeps the migration that runs in a global: two servers of one process take turns.
+_migrating = threading.Lock()
 
 sites = sa.Table(
     "sites",
@@ -232,6 +236,11 @@ def make_engine(url: str | None, data_dir: Path) -> Engine:
 
 def migrate(engine: Engine) -> None:
     """Bring the schema to the newest revision; a fresh database gets all of it."""
+    with _migrating:
+        _migrate(engine)
+
+
+def _migrate(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", "core:migrations")
     with engine.begin() as connection:

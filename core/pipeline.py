@@ -228,6 +228,8 @@ class _Answer:
             # Speculation: the search for the question as it came, beside the steps that may change it.
             parts = [Part(given)] if given else parts_of(query)
             retrieval = tasks.create_task(self._retrieve(parts, query))
+            if query.provisional and self._ranker is not None:
+                tasks.create_task(self._show_provisional(retrieval, query))
             # What is remembered is needed from here on, not for this search: looking for it delays nothing.
             query = await self._with_facts(query)
             if self._prompter is not None:
@@ -535,6 +537,16 @@ class _Answer:
         self._mark("retrieval")
         return _once(candidates)
 
+    async def _show_provisional(
+        self, retrieval: asyncio.Task[list[Candidate] | AskError], query: Query
+    ) -> None:
+        """The order of the first search, as soon as it is there: no step is waited for."""
+        await asyncio.wait({retrieval})
+        if retrieval.cancelled() or isinstance(found := retrieval.result(), AskError):
+            return
+        page = found[query.start_num : query.start_num + query.max_results]
+        self._results([self._item(query, c, None, "PROVISIONAL") for c in page])
+
     async def _rank(
         self, query: Query, retrieved: list[Candidate] | AskError, memory: asyncio.Task[None]
     ) -> Sequence[Item]:
@@ -553,9 +565,6 @@ class _Answer:
         kind = self._kind_so_far()
         if kind is not None and (narrowed := _of_kind(retrieved, kind)):
             retrieved, query = narrowed, query.with_(item_type=kind)
-        if query.provisional and self._ranker is not None:
-            first = retrieved[: query.max_results]
-            self._results([self._item(query, c, None, "PROVISIONAL") for c in first])
         threshold = query.min_score
         if threshold is None:
             threshold = self._threshold(query)

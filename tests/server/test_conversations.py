@@ -404,3 +404,37 @@ async def test_bad_input_is_named(serve: Serve) -> None:
     ):
         status, told = await server.json(method, path, json=body)
         assert (status, told["error"]["field"]) == (400, field)
+
+
+class Noting(SensibleModel):
+    """Puts everything a person says on the whiteboard."""
+
+    def __call__(self, request: ModelRequest) -> Any:
+        if request.schema_name != "WhiteboardMaintenancePrompt":
+            return super().__call__(request)
+        (messages,) = values_of(request.prompt, "whiteboard.messages")
+        said = [one for one in json.loads(messages) if one["role"] == "user"]
+        noted = [{"id": "", "kind": "requirement", "text": m["content"], "turn": m["turn"]} for m in said]
+        return {"entries": noted}
+
+
+async def test_undo_takes_a_fact_off_the_whiteboard_and_out_of_the_title(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = Noting()
+    conversation = await begun(server)
+    frames = await server.ask("Remember that I love zqlovage in soup", conversation_id=conversation)
+    memory_id = frames.one("remember")["memory_id"]
+    await server.app[WHITEBOARDS].settled()
+    _, before = await server.json("GET", f"/conversations/{conversation}/whiteboard")
+    assert "zqlovage" in str(before)
+    assert (await server.json("DELETE", f"/memory/{memory_id}?undo=true"))[0] == 200
+    _, after = await server.json("GET", f"/conversations/{conversation}/whiteboard")
+    _, whole = await server.json("GET", f"/conversations/{conversation}")
+    assert "zqlovage" not in str(after) + str(whole)
+    model.requests.clear()
+    await server.ask("another tart", conversation_id=conversation)
+    await server.app[WHITEBOARDS].settled()
+    assert not [r.schema_name for r in model.requests if "zqlovage" in r.prompt]
