@@ -265,7 +265,22 @@ ADVICE = (
     ("Comment not terminated", "a comment ends with `-->`"),
     ("CData section not finished", "a CDATA section ends with `]]>`"),
     ("Excessive depth", "elements are nested far too deep"),
+    ("]]>", "outside of a CDATA section write `]]&gt;`"),
+    ("xmlParseCharRef", "no such character: write the letter itself"),
+    ("attribute name", 'an attribute is written name="value"'),
 )
+# What is always true of a fault that libxml2 has other words for.
+GENERAL_ADVICE = "the file has to be well-formed XML: look at the mark-up at this place"
+
+
+IN_SITE = "inside a `<Site>`"
+BELONGS = {
+    "promptString": "inside a `<Prompt>` or `<Step>`",
+    "returnStruc": "inside a `<Prompt>` or `<Step>`",
+    "example": "inside a `<Prompt>`",
+    "expect": "inside an `<example>`",
+    "Site": "directly in the `<root>`",
+}
 
 
 def syntax_error(text: str, exc: etree.XMLSyntaxError) -> SourceError:
@@ -273,8 +288,8 @@ def syntax_error(text: str, exc: etree.XMLSyntaxError) -> SourceError:
     line, column = exc.position
     line = min(max(line, 1), text.count("\n") + 1)
     said = " ".join(WHERE.sub("", exc.msg or "not well-formed").split())
-    advice = next((advice for sign, advice in ADVICE if sign in said), "")
-    return SourceError(f"{said} ({advice})" if advice else said, line, max(column, 1))
+    advice = next((advice for sign, advice in ADVICE if sign in said), GENERAL_ADVICE)
+    return SourceError(f"{said} ({advice})", line, max(column, 1))
 
 
 def position(text: str, at: int) -> tuple[int, int]:
@@ -437,7 +452,9 @@ class Reader:
         if name in PROMPTS:
             return self.read_prompt(element, site, schema_types.BASE)
         if name in ("promptString", "returnStruc", "example", "expect", "Site", *SITE_PARTS):
-            return self.error(element, f"`<{name}>` has no place here")
+            return self.error(
+                element, f"`<{name}>` has no place here: it belongs {BELONGS.get(name, IN_SITE)}"
+            )
         item_type = schema_types.local_name(name)
         if not schema_types.known(item_type):
             self.warning(element, f"unknown type `{name}`{schema_types.guess(name)}: no class of schema.org")
@@ -800,7 +817,7 @@ def guess_variable(name: str) -> str:
     for known in VARIABLES:
         if known.rpartition(".")[2].casefold() == last:
             return f" (did you mean `{known}`?)"
-    return did_you_mean(name, VARIABLES)
+    return did_you_mean(name, VARIABLES) or " (docs/prompts.md lists them; a step of yours may set others)"
 
 
 def json_or_text(text: str) -> Value:

@@ -435,3 +435,17 @@ def test_no_damage_to_a_file_raises_or_lacks_a_place(cuts: list[tuple[int, int, 
         assert 1 <= problem.line <= lines
         assert problem.col >= 1
         assert problem.what
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("<root>a ]]> b</root>", "]]&gt;"),
+        ("<root>&#0;</root>", "write the letter itself"),
+        ('<root><Thing ="x"/></root>', 'name="value"'),
+        ("<root>\n<promptString>x</promptString></root>", "inside a `<Prompt>`"),
+    ],
+)
+def test_what_is_wrong_comes_with_what_to_do(text: str, advice: str) -> None:
+    problems = parse_bytes(text.encode(), "a.xml").problems
+    assert advice in problems[0].what
