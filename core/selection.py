@@ -57,8 +57,3 @@ class Selection:
     def final(self) -> list[Item]:
         """The asked page, best first."""
         return [r.item for r in self._ranked[self._start : self._start + self._size]]
-
-    @property
-    def total(self) -> int:
-        """How many items were good enough, on all pages."""
-        return len(self._ranked)
