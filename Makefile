@@ -9,13 +9,13 @@ ARGS ?=
 serve: $(VENV)/.installed
 	$(BIN)/askable serve --demo $(ARGS)
 
-test: $(VENV)/.installed-test browser
+test: $(VENV)/.installed-test browser postgres
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto -m "not slow and not qdrant_server" $(ARGS)
 
-test-slow: $(VENV)/.installed-test browser
+test-slow: $(VENV)/.installed-test browser postgres
 	$(BIN)/pytest -m slow $(ARGS)
 
 $(BIN)/python:
@@ -41,6 +41,18 @@ browser:
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium fonts-noto-core; \
 	  else echo "the page tests need Chromium: apt install chromium" >&2; fi; }
+
+# Some tests run on PostgreSQL too, on a server that they start themselves. Debian's package would also create and
+# start one of the system's own; that is told not to.
+.PHONY: postgres
+postgres:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    mkdir -p /etc/postgresql-common; \
+	    [ -e /etc/postgresql-common/createcluster.conf ] || \
+	      echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf; \
+	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends postgresql; \
+	  else echo "the PostgreSQL tests are skipped without it: apt install postgresql" >&2; fi; }
 
 lock:
 	$(BIN)/python -m pip install -q uv

@@ -1,4 +1,4 @@
-"""The relational store of what is loaded and live: SQLite, through SQLAlchemy Core; migrated at start.
+"""The relational store: SQLite, or PostgreSQL for several servers, by SQLAlchemy Core; migrated at start.
 
 The database is the truth and the vector store an index beside it: a search hit counts only if its version is
 the one that stands in `documents`, so a reader sees a document's old or new text and never a mixture.
@@ -7,8 +7,9 @@ the one that stands in `documents`, so a reader sees a document's old or new tex
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -16,20 +17,49 @@ from typing import TypeVar
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import event, exc
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from core.errors import ConfigError, StoreError
+from core.errors import BadQuery, ConfigError, StoreError
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 READERS = 4
+READY_S = 3.0
 TIDY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+# A table is locked while PostgreSQL writes it anew: about a second for this much.
+REWRITTEN_BYTES = 200 * 1024 * 1024
+
+# Where a URL says nothing else. A server that went silent (no reset, no answer) is given up after half a
+# minute; statements are not prepared, as poolers between us and the server do not know of them.
+POSTGRES_OPTIONS: Mapping[str, object] = {
+    "application_name": "askable",
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "prepare_threshold": None,
+}
+# One writer at a time, whichever server it is in: what a transaction has read holds until it is committed, as
+# with SQLite. The lock ends with the transaction, and a process that freezes in one is thrown out of it. The
+# number ("ASKA") is ours alone.
+WRITERS = 0x41534B41
+TAKE_TURN = (
+    "SELECT set_config('lock_timeout', '30s', true),"
+    " set_config('idle_in_transaction_session_timeout', '60s', true),"
+    f" pg_advisory_xact_lock({WRITERS})"
+)
 
 metadata = sa.MetaData()
+# `info` of a table that holds what people said: what is deleted from it is taken off the disk by `tidy`.
+PERSONAL = {"personal": True}
 
 # alembic keeps the migration that runs in a global: two servers of one process take turns.
 _migrating = threading.Lock()
@@ -57,6 +87,9 @@ documents = sa.Table(
     sa.Column("file", sa.Text, nullable=False),
     sa.Column("chunks", sa.Integer, nullable=False),
     sa.Column("updated_at", sa.Float, nullable=False),
+    sa.Column("tags", sa.JSON, nullable=False, server_default="[]"),
+    # False while the vector store may still have the tags of before: it is brought up to date by `sweep`.
+    sa.Column("tags_filed", sa.Boolean, nullable=False, server_default=sa.true()),
 )
 
 chunks = sa.Table(
@@ -99,6 +132,7 @@ conversations = sa.Table(
     sa.Column("board_next", sa.Integer, nullable=False),
     sa.UniqueConstraint("owner", "conversation_id"),
     sqlite_autoincrement=True,
+    info=PERSONAL,
 )
 
 turns = sa.Table(
@@ -113,6 +147,7 @@ turns = sa.Table(
     sa.Column("answer", sa.Text, nullable=False),
     sa.Column("sites", sa.JSON, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
+    info=PERSONAL,
 )
 
 # What agents said in a conversation (`POST /context`).
@@ -126,6 +161,7 @@ messages = sa.Table(
     sa.Column("content", sa.Text, nullable=False),
     sa.Column("sites", sa.JSON, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
+    info=PERSONAL,
 )
 
 # Ids outlive their messages: an agent sends its whole history every time.
@@ -134,13 +170,15 @@ seen_messages = sa.Table(
     metadata,
     sa.Column("conversation", sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("message_id", sa.Text, primary_key=True),
+    info=PERSONAL,
 )
 
 
 class Database:
     """Runs functions of a connection in transactions, off the event loop.
 
-    Writers queue behind one lock (SQLite has one writer); readers run beside them.
+    Writers queue behind one lock (SQLite has one writer); on PostgreSQL, those of all servers do. Readers run
+    beside them.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -154,40 +192,73 @@ class Database:
         engine = make_engine(url, data_dir)
         try:
             await asyncio.to_thread(migrate, engine)
+        except CommandError:
+            engine.dispose()
+            raise StoreError("the database was written by a newer version of askable") from None
         except exc.SQLAlchemyError as failed:
             engine.dispose()
             raise StoreError(f"the database does not open: {_reason(failed)}") from None
         return cls(engine)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """`work`'s value, in a transaction that is rolled back. Raises StoreError."""
+        """`work`'s value, in a transaction that is rolled back. Raises StoreError, and BadQuery for a value
+        that the database cannot hold (a NUL in a text, a number of too many digits)."""
         return await self._run(work, commit=False)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """`work`'s value, committed when this returns; also if the caller is cancelled meanwhile."""
+        """`work`'s value, committed when this returns; also if the caller is cancelled meanwhile. Raises as
+        `read`."""
         async with self._writing:
             return await asyncio.shield(self._run(work, commit=True))
 
-    async def ready(self) -> bool:
+    async def ready(self, within_s: float = READY_S) -> bool:
         """Whether it answers now; never raises."""
         try:
-            await self.read(lambda c: c.execute(sa.select(1)))
-        except StoreError:
+            async with asyncio.timeout(within_s):
+                await self.read(lambda c: c.execute(sa.select(1)).close())
+        except (StoreError, TimeoutError):
             return False
         return True
 
     async def tidy(self) -> None:
-        """After something was erased: leave nothing of it in SQLite's log beside the file. (In the file
-        itself what is deleted is overwritten; PostgreSQL's own VACUUM does both.)"""
-        if self._engine.dialect.name != "sqlite":
-            return
-        statement = "PRAGMA wal_checkpoint(TRUNCATE)"
+        """After something was erased: leave nothing of it in the database's files. (PostgreSQL's log is its
+        operator's.) A reader that looks on for longer than two seconds is not waited for."""
+        sqlite = self._engine.dialect.name == "sqlite"
+        once = self._empty_log if sqlite else self._rewrite
         async with self._writing:
             for pause_s in TIDY_PAUSES_S:
-                busy = await self._run(lambda c: c.exec_driver_sql(statement).scalar(), commit=False)
-                if not busy:
+                if await self._in_thread(once):
                     return
-                await asyncio.sleep(pause_s)  # a reader still looks at the log
+                await asyncio.sleep(pause_s)  # a reader still looks at what is to go
+            log.warning("database.not_tidied", extra={"reason": "somebody reads what is to go"})
+            if not sqlite:
+                await self._in_thread(self._vacuum)
+
+    def _empty_log(self) -> bool:
+        """SQLite overwrites in the file what is deleted (`secure_delete`); the log beside it is emptied here.
+        Whether it was."""
+        with self._engine.connect() as connection:
+            return not connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+
+    def _rewrite(self) -> bool:
+        """PostgreSQL's plain VACUUM forgets deleted rows but leaves their bytes on the pages: the tables are
+        written anew, big ones excepted. Whether all were, as one that is in use is left."""
+        file_and_size = sa.text("SELECT pg_relation_filenode(:name), pg_total_relation_size(:name)")
+        done = True
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for name in _personal():
+                before, size = connection.execute(file_and_size, {"name": name}).one()
+                if size > REWRITTEN_BYTES:
+                    connection.exec_driver_sql(f"VACUUM {name}")
+                    continue
+                connection.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {name}")
+                done &= connection.execute(file_and_size, {"name": name}).one()[0] != before
+        return done
+
+    def _vacuum(self) -> None:
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for name in _personal():
+                connection.exec_driver_sql(f"VACUUM {name}")
 
     async def close(self) -> None:
         async with self._writing:
@@ -195,42 +266,88 @@ class Database:
             self._engine.dispose()
 
     async def _run(self, work: Callable[[Connection], T], *, commit: bool) -> T:
-        def in_thread() -> T:
+        def transaction() -> T:
             with self._engine.connect() as connection:
+                if commit and connection.dialect.name == "postgresql":
+                    connection.exec_driver_sql(TAKE_TURN).close()
                 value = work(connection)
                 if commit:
                     connection.commit()
                 return value
 
+        return await self._in_thread(transaction)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, in_thread)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except (exc.DataError, OverflowError, UnicodeEncodeError):
+            raise BadQuery("a value is none that the database can hold") from None
         except exc.SQLAlchemyError as failed:
-            raise StoreError(f"the database failed: {_reason(failed)}") from failed
+            # Its own text, and the driver's, repeat values: neither is to be in a log.
+            raise StoreError(f"the database failed: {_reason(failed)}") from None
+
+
+def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that knows ON CONFLICT, in the connection's own dialect."""
+    return (postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert)(table)
 
 
 def insert_missing(connection: Connection, table: sa.Table, **values: object) -> bool:
     """Insert the row unless its key is there already; whether it was inserted."""
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    new = insert(table).values(**values).on_conflict_do_nothing().returning(*table.primary_key.columns)
-    return connection.execute(new).first() is not None
+    new = insert(connection, table).values(**values).on_conflict_do_nothing()
+    return connection.execute(new.returning(*table.primary_key.columns)).first() is not None
+
+
+def upsert(connection: Connection, table: sa.Table, key: Sequence[str], **values: object) -> None:
+    """Insert the row, or give the one with the same `key` these values."""
+    new = insert(connection, table).values(**values)
+    changed = {name: value for name, value in values.items() if name not in key}
+    connection.execute(new.on_conflict_do_update(index_elements=list(key), set_=changed))
 
 
 def make_engine(url: str | None, data_dir: Path) -> Engine:
-    """An engine for `url`, or for `data_dir/askable.db`."""
+    """An engine for `url`, or for `data_dir/askable.db`. Raises ConfigError, which never repeats the URL, as
+    that may hold a password."""
     if url is None:
         data_dir.mkdir(parents=True, exist_ok=True)
-        url = f"sqlite:///{data_dir / 'askable.db'}"
+        return _sqlite(sa.make_url(f"sqlite:///{data_dir / 'askable.db'}"))
     try:
         parsed = sa.make_url(url)
-        if parsed.get_backend_name() != "sqlite":
-            raise ConfigError(
-                f"`database.url`: {parsed.get_backend_name()} is not supported yet; leave it unset"
-            )
-        engine = sa.create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 30})
-    except exc.ArgumentError:
-        # The address may hold a password: it is not repeated.
+    except (exc.ArgumentError, ValueError):
         raise ConfigError("`database.url` is not a database address") from None
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        return _sqlite(parsed)
+    # Hosting services write `postgres://`.
+    if parsed.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return _postgresql(parsed)
+    raise ConfigError(
+        f"`database.url`: {parsed.drivername} is not supported; it is postgresql://USER:PASSWORD@HOST/DATABASE,"
+        " or unset for SQLite in the data folder"
+    )
+
+
+def _sqlite(url: sa.URL) -> Engine:
+    engine = sa.create_engine(
+        url, hide_parameters=True, connect_args={"check_same_thread": False, "timeout": 30}
+    )
     event.listen(engine, "connect", _tune_sqlite)
+    return engine
+
+
+def _postgresql(url: sa.URL) -> Engine:
+    if "@" in (url.host or ""):
+        raise ConfigError("`database.url`: write an @ in the password as %40")
+    engine = sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        connect_args={name: value for name, value in POSTGRES_OPTIONS.items() if name not in url.query},
+        hide_parameters=True,
+        pool_size=READERS,
+        max_overflow=0,
+        # A connection that the server, or something between, has closed meanwhile is replaced and not used.
+        pool_pre_ping=True,
+        pool_recycle=1800,
+    )
+    event.listen(engine, "connect", _check_postgresql)
     return engine
 
 
@@ -244,6 +361,9 @@ def _migrate(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", "core:migrations")
     with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            # Servers that start together migrate one after the other, and beside no writer.
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(WRITERS)))
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
@@ -257,6 +377,18 @@ def _tune_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> No
     cursor.close()
 
 
+def _check_postgresql(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise ConfigError(f"`database.url`: the database's encoding is {encoding}; create one with UTF8")
+
+
+def _personal() -> list[str]:
+    return [table.name for table in metadata.sorted_tables if table.info.get("personal")]
+
+
 def _reason(failed: exc.SQLAlchemyError) -> str:
-    """The driver's sentence alone: SQLAlchemy's own text repeats statements with their values."""
-    return str(getattr(failed, "orig", None) or type(failed).__name__)
+    """The driver's sentence alone, in a line: SQLAlchemy's own text repeats statements with their values, and
+    PostgreSQL's DETAIL repeats values."""
+    told = str(getattr(failed, "orig", None) or type(failed).__name__)
+    return " ".join(told.split("\nDETAIL:")[0].split())

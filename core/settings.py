@@ -31,7 +31,7 @@ from core.names import check_site_name
 PREFIX = "ASKABLE_"
 CONFIG_NAME = "askable.toml"
 
-# Variables of others that operators already have: where they go, if nothing of ours says otherwise.
+# Variables of others that operators already have, and where they go.
 COMMON_VARIABLES: Mapping[str, tuple[str, str]] = {
     "OPENAI_API_KEY": ("llm", "api_key"),
     "OPENAI_BASE_URL": ("llm", "base_url"),
@@ -88,6 +88,7 @@ class LlmSettings(Strict):
     model_high: str = "gpt-4.1"
     model_low: str = "gpt-4.1-mini"
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 8
+    answer_timeout_s: Annotated[float, Field(gt=0, le=3600)] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 64
     max_retries: Annotated[int, Field(ge=0, le=10)] = 2
 
@@ -97,6 +98,12 @@ class LlmSettings(Strict):
         if value is not None and not re.match(r"https?://[^\s/?#]+", value):
             raise ValueError("must be a web address, e.g. http://127.0.0.1:11434/v1")
         return value
+
+    @property
+    def answer_s(self) -> float:
+        """Seconds that one answer may ask of the model in all: where nothing is set, a question is made out,
+        the results are ranked and the answer written, each in a call's whole time."""
+        return self.answer_timeout_s if self.answer_timeout_s is not None else 3 * self.timeout_s
 
     @property
     def configured(self) -> bool:
@@ -144,7 +151,13 @@ class QdrantSettings(Strict):
 
 
 class DatabaseSettings(Strict):
-    url: str | None = None
+    # It may hold a password.
+    url: SecretStr | None = None
+
+    @property
+    def shared(self) -> bool:
+        """Whether several servers can use it at once."""
+        return self.url is not None and self.url.get_secret_value().startswith("postgres")
 
 
 class ConversationSettings(Strict):
@@ -182,6 +195,7 @@ class MemorySettings(Strict):
     store_scope: Literal["user", "application", "thread"] = "user"
     search_scopes: tuple[MemoryScope, ...] = ("user", "application", "thread")
     webhook: WebhookSettings = WebhookSettings()
+    erasure_ledger: Path | None = None
 
     @field_validator("expiration")
     @classmethod
@@ -348,7 +362,7 @@ class Settings(Strict):
     prompts_dir: Path | None = None
 
 
-PATH_KEYS = ("data_dir", "site_types", "prompts_dir")
+PATH_KEYS = ("data_dir", "site_types", "prompts_dir", "memory.erasure_ledger")
 
 
 def _site_names(names: frozenset[str] | None) -> frozenset[str] | None:
@@ -390,7 +404,9 @@ def load_settings(
         _merge(merged, origins, _read_toml(path), str(path))
         _anchor_paths(merged, folder)
     dotenv = _read_dotenv(folder / ".env")
-    for source, variables in ((str(folder / ".env"), dotenv), ("environment", dict(environ))):
+    variables_by_source = {str(folder / ".env"): dotenv, "environment": dict(environ)}
+    for source, variables in variables_by_source.items():
+        _merge_common(merged, origins, variables, source)
         _merge_variables(merged, origins, variables, source)
     for dotted, value in (flags or {}).items():
         if value is not None:
@@ -454,13 +470,19 @@ def _merge(
         origins[(key,)] = source
 
 
+def _merge_common(
+    into: dict[str, Any], origins: dict[tuple[str, ...], str], variables: Mapping[str, str], source: str
+) -> None:
+    """Variables that other programs read too; one of askable's own in the same source goes before."""
+    for name, path in COMMON_VARIABLES.items():
+        if variables.get(name):
+            _set(into, path, variables[name])
+            origins[path] = f"{name} in {source}"
+
+
 def _merge_variables(
     into: dict[str, Any], origins: dict[tuple[str, ...], str], variables: Mapping[str, str], source: str
 ) -> None:
-    for name, (table, key) in COMMON_VARIABLES.items():
-        if variables.get(name) and key not in into.get(table, {}):
-            _set(into, (table, key), variables[name])
-            origins[(table, key)] = f"{name} in {source}"
     for name, value in variables.items():
         if not name.startswith(PREFIX) or name == PREFIX + "CONFIG":
             continue
@@ -510,8 +532,12 @@ def _typed(path: tuple[str, ...], value: str, where: str) -> Any:
 
 def _anchor_paths(merged: dict[str, Any], folder: Path) -> None:
     for key in PATH_KEYS:
-        if isinstance(merged.get(key), str):
-            merged[key] = folder / merged[key]
+        *tables, name = key.split(".")
+        place: Any = merged
+        for table in tables:
+            place = place.get(table) if isinstance(place, dict) else None
+        if isinstance(place, dict) and isinstance(place.get(name), str):
+            place[name] = folder / place[name]
 
 
 def known_keys() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from core.errors import ConfigError
 from core.settings import Settings, known_keys, load_settings, seconds_of
@@ -84,9 +84,35 @@ def test_common_variables_are_read_and_never_shown(tmp_path: Path) -> None:
     assert settings.llm.base_url == "http://127.0.0.1:1/v1"
 
 
-def test_own_setting_beats_a_common_variable(tmp_path: Path) -> None:
-    settings = read(tmp_path, "[llm]\nbase_url = 'http://mine/v1'\n", OPENAI_BASE_URL="http://theirs/v1")
-    assert settings.llm.base_url == "http://mine/v1"
+def test_common_variable_goes_before_the_file_and_behind_an_own_one(tmp_path: Path) -> None:
+    in_file = "[llm]\nbase_url = 'http://file/v1'\n"
+    settings = read(tmp_path, in_file, OPENAI_BASE_URL="http://common/v1")
+    assert settings.llm.base_url == "http://common/v1"
+    settings = read(
+        tmp_path, in_file, OPENAI_BASE_URL="http://common/v1", ASKABLE_LLM__BASE_URL="http://own/v1"
+    )
+    assert settings.llm.base_url == "http://own/v1"
+    (tmp_path / ".env").write_text("ASKABLE_LLM__BASE_URL=http://dotenv/v1\n")
+    assert read(tmp_path, in_file).llm.base_url == "http://dotenv/v1"
+    settings = read(tmp_path, in_file, OPENAI_BASE_URL="http://common/v1")
+    assert settings.llm.base_url == "http://common/v1"
+
+
+def test_database_address_is_read_from_the_environment_before_dotenv_and_never_shown(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("DATABASE_URL=postgres://anna:planted@one/shop\n")
+    theirs = "postgres://anna:planted@two/shop"
+    assert read(tmp_path).database.url == SecretStr("postgres://anna:planted@one/shop")
+    settings = read(tmp_path, DATABASE_URL=theirs)
+    assert settings.database.url == SecretStr(theirs)
+    assert settings.database.shared
+    assert "planted" not in repr(settings) + str(settings.model_dump())
+    ours = "postgresql://anna:planted@three/shop"
+    assert read(tmp_path, DATABASE_URL=theirs, ASKABLE_DATABASE__URL=ours).database.url == SecretStr(ours)
+    in_file = "[database]\nurl = 'sqlite:///x.db'\n"
+    assert read(tmp_path, in_file, DATABASE_URL=theirs).database.url == SecretStr(theirs)
+    (tmp_path / "askable.toml").unlink()
+    (tmp_path / ".env").unlink()
+    assert read(tmp_path, DATABASE_URL="").database.url is None
 
 
 def test_dotenv_line_that_is_none_is_not_repeated(tmp_path: Path) -> None:
@@ -106,6 +132,12 @@ def test_duration_that_is_none_says_what_is_allowed(tmp_path: Path) -> None:
         read(tmp_path, "[memory]\nexpiration = 'soon'\n")
 
 
+def test_an_answer_has_the_time_of_three_calls_unless_it_is_set(tmp_path: Path) -> None:
+    assert read(tmp_path).llm.answer_s == 24
+    assert read(tmp_path, "[llm]\ntimeout_s = 20\n").llm.answer_s == 60
+    assert read(tmp_path, "[llm]\ntimeout_s = 20\nanswer_timeout_s = 30\n").llm.answer_s == 30
+
+
 def test_readme_lists_every_setting() -> None:
     docs = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
     missing = [key for key in known_keys() if f"`{key}`" not in docs]
@@ -117,3 +149,9 @@ def test_header_that_would_be_taken_for_something_else_is_refused(name: str) -> 
     with pytest.raises(ValidationError):
         Settings.model_validate({"server": {"headers": {name: "x"}}})
     assert Settings.model_validate({"server": {"headers": {"data_retention": "none"}}}).server.headers
+
+
+def test_ledger_of_erasures_is_found_beside_its_settings_file(tmp_path: Path) -> None:
+    (tmp_path / "askable.toml").write_text('[memory]\nerasure_ledger = "kept/erasures.jsonl"\n')
+    loaded = load_settings(tmp_path / "askable.toml", environ={}, cwd=Path("/"))
+    assert loaded.memory.erasure_ledger == tmp_path / "kept" / "erasures.jsonl"
