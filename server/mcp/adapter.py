@@ -1,4 +1,4 @@
-"""Runs an ASGI application behind one aiohttp route (ASGI 3.0, HTTP 2.5): bodies in, streams out.
+"""Runs an ASGI application behind one aiohttp route (ASGI 3.0, HTTP 2.5): a body in, a stream out.
 
 The client's leaving is not told through `receive`: the server cancels the handler (`handler_cancellation`),
 and with it whatever the application is doing.
@@ -7,7 +7,7 @@ and with it whatever the application is doing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
@@ -27,34 +27,37 @@ FRAMING = frozenset({"connection", "keep-alive", "transfer-encoding", "content-l
 REQUEST = "askable.request"  # where the application finds the aiohttp request in its scope
 
 
-async def run(app: App, request: web.Request, headers: Mapping[str, str] | None = None) -> web.StreamResponse:
-    """The application's answer, with `headers` beside its own. A whole one is handed back unsent, so that the
-    middlewares see it."""
-    exchange = _Exchange(request, headers or {})
-    # A client that left while it was written to: there is nobody to tell.
-    with suppress(ConnectionResetError):
-        await app(_scope(request), exchange.receive, exchange.send)
+async def run(app: App, request: web.Request, body: bytes, *, user: object = None) -> web.StreamResponse:
+    """The application's answer to the request with this body, for this `user` (of its scope). A whole one is
+    handed back unsent, so that the middlewares see it."""
+    exchange = _Exchange(request, body)
+    scope = _scope(request) if user is None else {**_scope(request), "user": user}
+    await app(scope, exchange.receive, exchange.send)
     return exchange.response
 
 
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
+    def __init__(self, request: web.Request, body: bytes) -> None:
         self.response: web.StreamResponse = web.Response(status=500)
         self._request = request
+        self._body: bytes | None = body
         self._status = 500
-        self._headers: CIMultiDict[str] = CIMultiDict(headers)
-        self._read = False  # the whole body
+        self._headers: CIMultiDict[str] = CIMultiDict()
 
     async def receive(self) -> Message:
-        if self._read:
+        if self._body is None:
             await asyncio.Event().wait()
-        block = await self._request.content.readany()
-        self._read = self._request.content.at_eof()
-        return {"type": "http.request", "body": block, "more_body": not self._read}
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
+        # A client that left while it was written to: there is nobody to tell.
+        with suppress(ConnectionResetError):
+            await self._send(message)
+
+    async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             for name, value in message.get("headers", ()):

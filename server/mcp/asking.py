@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
+from itertools import count
 from typing import Annotated, Any, Final
 
 import orjson
@@ -25,17 +26,17 @@ from core.messages import (
     Results,
     Summary,
 )
-from core.query import MAX_QUERY_CHARS, Query
+from core.query import Mode, Query
 from server.auth import caller_of, readable_sites
 from server.keys import FEEDBACK, PIPELINE, SETTINGS
 from server.mcp.base import Arguments, Call, Result, Told, Tool
+from server.mcp.finding import Question, Tags
 from server.mcp.ids import item_id
 from server.params import MAX_PREV, Params, asked_from
 from server.wire.base import final_items, message_body
 
-# What an answer may say beside its items, passed on as the messages of `/ask`.
-BESIDE = (AskUser, CompareItems, EnsembleResult, GeneratedAnswer, Irrelevant, ItemDetails, Summary)
-Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
+# What an answer may say beside its items and has no field for, passed on as the messages of `/ask`.
+BESIDE = (CompareItems, EnsembleResult, Irrelevant, ItemDetails)
 
 
 class AskArguments(Arguments):
@@ -50,7 +51,15 @@ class AskArguments(Arguments):
             description="The earlier questions of this conversation, oldest first, if this is a follow-up.",
         ),
     ] = []  # noqa: RUF012 - pydantic copies defaults
+    mode: Annotated[
+        Mode,
+        Field(
+            description="list: the best items; summarize: also a summary of them; generate: an answer "
+            "written from them, with its sources."
+        ),
+    ] = "list"
     max_results: Annotated[int | None, Field(ge=1, le=100, description="At most so many results.")] = None
+    tags: Tags = []  # noqa: RUF012
 
 
 class Answer(Result):
@@ -64,33 +73,101 @@ class Answer(Result):
     score: Annotated[float | None, Field(description="How well it fits, 0..100.")]
 
 
+class Source(Result):
+    """What a written answer cites as [n]."""
+
+    n: int
+    id: Annotated[str, Field(description="For the tool fetch.")]
+    title: str
+    url: str
+    site: str
+
+
+class Written(Result):
+    """A written answer (`mode` generate)."""
+
+    text: Annotated[str, Field(description="It cites its sources as [n].")]
+    sources: list[Source]
+    found: Annotated[
+        str | None,
+        Field(description="How much of the question they answer, by the model; null: nobody judged it."),
+    ]
+
+
+class BackQuestion(Result):
+    id: str
+    text: str
+    options: Annotated[list[str], Field(description="What can be chosen; empty: anything can be said.")]
+
+
+class Back(Result):
+    """What has to be known before the question can be answered."""
+
+    text: str
+    questions: list[BackQuestion]
+
+
+class Fault(Result):
+    code: str
+    message: str
+
+
 class AskResult(Result):
     query_id: str
     searched: Annotated[str, Field(description="The question as it was understood and searched for.")]
     results: Annotated[list[Answer], Field(description="The best first.")]
+    answer: Annotated[Written | None, Field(description="With `mode` generate.")]
+    summary: Annotated[str | None, Field(description="With `mode` summarize.")]
+    ask_user: Annotated[
+        Back | None,
+        Field(
+            description="Set: ask the person this, then call again with what they say as `query` and with "
+            "`query` at the end of `prev`."
+        ),
+    ]
     messages: Annotated[
         list[dict[str, Any]],
-        Field(description="What else is told: a summary, an answer, details, a question back."),
+        Field(description="What else is told: details, a comparison, why the question has no answer here."),
     ]
     degraded: Annotated[bool, Field(description="Whether something failed on the way.")]
     notice: Annotated[str, Field(description="What failed, or why there are no results; else empty.")]
+    errors: Annotated[list[Fault], Field(description="What failed, one by one.")]
 
 
 async def ask(call: Call, given: AskArguments) -> Told:
-    query = await _query(call, given)
+    for said in call.person.answers:
+        given = _completed(given, said)
+    steps = count(1)
+    while True:
+        query = await _query(call, given)
+        messages = await _answered(call, query, steps)
+        asked = next((message for message in messages if isinstance(message, AskUser)), None)
+        answer = await call.person.ask(asked) if asked is not None else None
+        if answer is None:
+            return _told(query, messages)
+        given = _completed(given, answer)
+
+
+def _completed(given: AskArguments, answer: str) -> AskArguments:
+    """The next question of the conversation, which is what the last one lacked."""
+    return given.model_copy(update={"query": answer, "prev": [*given.prev, given.query][-MAX_PREV:]})
+
+
+async def _answered(call: Call, query: Query, steps: Iterator[int]) -> list[Message]:
     request = call.request
     answered = request.app[FEEDBACK].begin(caller_of(request).label, query)
     messages: list[Message] = []
-    told = found = 0
+    found = 0
     async with aclosing(request.app[PIPELINE].run(query)) as stream:
         async for message in stream:
             messages.append(message)
             answered.see(message)
             found += len(message.items) if isinstance(message, Results) else 0
             if note := _note(message, found):
-                told += 1
-                await call.progress(told, note)
-    return _told(query, messages)
+                await call.progress(next(steps), note)
+            if isinstance(message, Failure):
+                await call.warn(f"{message.code}: {message.message}")
+    return messages
 
 
 async def _query(call: Call, given: AskArguments) -> Query:
@@ -120,25 +197,50 @@ def _told(query: Query, messages: Sequence[Message]) -> Told:
     failures = [message for message in messages if isinstance(message, Failure)]
     beside = [message for message in messages if isinstance(message, BESIDE)]
     nothing = next((m.message for m in messages if isinstance(m, NoResults)), "")
-    notice = "; ".join(failure.message for failure in failures) or nothing
-    searched = next(
-        (m.decontextualized_query for m in messages if isinstance(m, Decontextualized)), query.text
-    )
     data = AskResult(
         query_id=query.query_id,
-        searched=searched,
+        searched=next(
+            (m.decontextualized_query for m in messages if isinstance(m, Decontextualized)), query.text
+        ),
         results=[_answer(item) for item in items],
+        answer=next((_written(m) for m in messages if isinstance(m, GeneratedAnswer)), None),
+        summary=next((m.message for m in messages if isinstance(m, Summary)), None),
+        ask_user=next((_back(m) for m in messages if isinstance(m, AskUser)), None),
         messages=[message_body(message) for message in beside],
         degraded=any(message.degraded for message in messages if isinstance(message, Complete)),
-        notice=notice,
+        notice="; ".join(failure.message for failure in failures) or nothing,
+        errors=[Fault(code=one.code, message=one.message) for one in failures],
     )
-    lines = [*_beside_as_text(beside), *_items_as_text(data.results)]
-    if notice:
-        lines.insert(0, notice)
     # Where the model judged nothing, what there is was only searched for: the agent must know that the call
     # failed, and may use it all the same.
-    judged = beside or any(item.ranking_type != "RETRIEVAL" for item in items)
-    return Told("\n\n".join(lines), data, failed=bool(failures) and not judged)
+    judged = any(item.ranking_type != "RETRIEVAL" for item in items)
+    useful = judged or any((beside, data.answer, data.summary, data.ask_user))
+    return Told(
+        "\n\n".join(_as_text(data, beside)), data, failed=failures[0].code if failures and not useful else ""
+    )
+
+
+def _written(message: GeneratedAnswer) -> Written:
+    sources = [
+        Source(
+            n=one["n"],
+            id=item_id(one["site"], one["document_id"]),
+            title=one["name"],
+            url=one["url"],
+            site=one["site"],
+        )
+        for one in message.items
+    ]
+    return Written(text=message.answer, sources=sources, found=message.found)
+
+
+def _back(message: AskUser) -> Back:
+    return Back(
+        text=message.message,
+        questions=[
+            BackQuestion(id=one.id, text=one.text, options=list(one.options)) for one in message.questions
+        ],
+    )
 
 
 def _answer(item: Item) -> Answer:
@@ -152,20 +254,35 @@ def _answer(item: Item) -> Answer:
     )
 
 
-def _items_as_text(answers: Sequence[Answer]) -> Iterator[str]:
-    for number, answer in enumerate(answers, 1):
-        yield f"{number}. {answer.title} ({answer.site}, id {answer.id})\n{answer.url}\n{answer.text}"
+def _as_text(data: AskResult, beside: Sequence[Message]) -> Iterator[str]:
+    if data.notice:
+        yield data.notice
+    if data.summary:
+        yield data.summary
+    if data.answer:
+        sources = [
+            f"[{one.n}] {one.title} ({one.site}, id {one.id}) {one.url}" for one in data.answer.sources
+        ]
+        yield "\n".join([data.answer.text, *sources])
+    if data.ask_user:
+        yield "\n".join([data.ask_user.text, *_choices(data.ask_user)])
+    yield from _beside_as_text(beside)
+    for number, one in enumerate(data.results, 1):
+        yield f"{number}. {one.title} ({one.site}, id {one.id})\n{one.url}\n{one.text}"
+
+
+def _choices(asked: Back) -> Iterator[str]:
+    for question in asked.questions:
+        if question.text != asked.text:
+            yield f"- {question.text}"
+        if question.options:
+            yield f"  ({' / '.join(question.options)})"
 
 
 def _beside_as_text(beside: Sequence[Message]) -> Iterator[str]:
     for message in beside:
-        if isinstance(message, Irrelevant | Summary):
+        if isinstance(message, Irrelevant):
             yield message.message
-        elif isinstance(message, GeneratedAnswer):
-            sources = [f"[{item['n']}] {item['name']} {item['url']}" for item in message.items]
-            yield "\n".join([message.answer, *sources])
-        elif isinstance(message, AskUser):
-            yield "\n".join([message.message, *(f"- {question.text}" for question in message.questions)])
         elif isinstance(message, ItemDetails):
             yield f"{message.name} {message.url}\n{_plain(message.details)}\n{message.explanation}"
         elif isinstance(message, CompareItems):
@@ -183,7 +300,8 @@ ASK: Final = Tool(
     title="Ask the sites",
     description=(
         "Find what these websites have that answers a question in plain language: the best items, each with "
-        "the reason it fits. Give the earlier questions of the conversation as `prev` with a follow-up."
+        "the reason it fits; if wanted, a summary or an answer written from them. Give the earlier questions "
+        "of the conversation as `prev` with a follow-up."
     ),
     arguments=AskArguments,
     result=AskResult,

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 from aiohttp import web
 
-from server.mcp.adapter import App, run
-from server.mcp.calls import session_header
+# Of older clients at a time; those beyond are answered without one.
+MAX_SESSIONS = 1000
 
 
 class McpEndpoint:
-    """Answers MCP requests over HTTP, without sessions. Every request is its caller's own."""
+    """Answers MCP requests over HTTP. Every request is its caller's own."""
 
     def __init__(self) -> None:
         self._starting = asyncio.Lock()
-        self._app: App | None = None
+        self._transports: Any = None
         self._task: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
+        self._more: list[Callable[[Any], None]] = []
+        self.max_sessions = MAX_SESSIONS
+
+    def extend(self, more: Callable[[Any], None]) -> None:
+        """Have what is offered extended: `more` is given the SDK's server before it takes its first request.
+
+        Raises RuntimeError once it has.
+        """
+        if self._transports is not None:
+            raise RuntimeError("the MCP server runs already")
+        self._more.append(more)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """The answer to one HTTP request, which has passed the middlewares."""
         async with self._starting:
-            if self._app is None:
-                self._app = await self._start()
-        return await run(self._app, request, session_header(request))
+            if self._transports is None:
+                self._transports = await self._start()
+        response: web.StreamResponse = await self._transports.answer(request)
+        return response
 
     async def close(self) -> None:
         """End what still runs."""
@@ -33,16 +47,21 @@ class McpEndpoint:
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _start(self) -> App:
-        module = await asyncio.to_thread(import_module, "server.mcp.protocol")
-        ready: asyncio.Future[App] = asyncio.get_running_loop().create_future()
-        # The SDK's task group must be left by the task that entered it, so it has one of its own.
-        self._task = asyncio.create_task(self._serve(module.manager(), ready))
-        return await ready
+    async def _start(self) -> object:
+        protocol = await asyncio.to_thread(import_module, "server.mcp.protocol")
+        server = protocol.protocol_server()
+        for more in self._more:
+            more(server)
+        transports = protocol.Transports(server, self.max_sessions)
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # The SDK's task groups must be left by the task that entered them, so they have one of their own.
+        self._task = asyncio.create_task(self._serve(transports, ready))
+        await ready
+        return transports
 
-    async def _serve(self, manager: object, ready: asyncio.Future[App]) -> None:
-        async with manager.run():  # type: ignore[attr-defined]
-            ready.set_result(manager.handle_request)  # type: ignore[attr-defined]
+    async def _serve(self, transports: Any, ready: asyncio.Future[None]) -> None:
+        async with transports.running():
+            ready.set_result(None)
             await self._stop.wait()
 
 

@@ -9,18 +9,26 @@ from pydantic import Field
 
 from core.errors import NotFound
 from core.query import MAX_QUERY_CHARS
-from core.retrieval import Part
+from core.retrieval import Part, filtered
 from core.who import who
 from server.auth import readable_sites, require
 from server.keys import DOCUMENTS, LIBRARY, RETRIEVER
 from server.mcp.base import Arguments, Call, Result, Told, Tool
 from server.mcp.ids import item_id, parts_of
-from server.params import sites_from
+from server.params import MAX_TAGS, sites_from, tag_filter
 
 SEARCH_LIMIT = 10
 WHO_LIMIT = 10
 MAX_FETCHED_CHARS = 200_000
 Question = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
+Tags = Annotated[
+    list[dict[str, str | list[str]]],
+    Field(
+        max_length=MAX_TAGS,
+        description="Only documents with these tags: {name: value, or values of which one must be "
+        "there}. All of an object must hold, and one of several objects.",
+    ),
+]
 
 
 class SearchArguments(Arguments):
@@ -28,6 +36,7 @@ class SearchArguments(Arguments):
     site: Annotated[
         str | None, Field(description="Only this site (see list_sites), or several with commas; else all.")
     ] = None
+    tags: Tags = []  # noqa: RUF012
 
 
 class Hit(Result):
@@ -93,8 +102,13 @@ async def search(call: Call, given: SearchArguments) -> Told:
     caller = require(call.request, "read")
     sites, _ = sites_from([given.site] if given.site else [], await readable_sites(call.request))
     documents = app[DOCUMENTS]
+    tags = tag_filter([given.tags])
     found = await app[RETRIEVER].search(
-        [Part(given.query)], sites=sites, limit=SEARCH_LIMIT, languages=await documents.languages(sites)
+        [Part(given.query)],
+        sites=sites,
+        limit=SEARCH_LIMIT,
+        where=filtered(None, tags),
+        languages=await documents.languages(sites),
     )
     hits = [
         Hit(
@@ -103,7 +117,7 @@ async def search(call: Call, given: SearchArguments) -> Told:
             url=one.document.url,
             text=one.text,
         )
-        for one in await documents.live(caller.scope, found)
+        for one in await documents.live(caller.scope, found, tags)
     ]
     return _as_json(SearchResult(results=hits))
 

@@ -16,8 +16,16 @@ routes = web.RouteTableDef()
 
 @routes.post(MCP)
 async def call(request: web.Request) -> web.StreamResponse:
-    """One message in, its answer out, as JSON or as a stream. Without sessions there is nothing to GET or
-    DELETE: both are 405, as the protocol has it for such a server."""
+    """One message in, its answer out, as JSON or as a stream. Nothing is said outside of an answer, so there
+    is nothing to GET: that is 405, as the protocol has it for such a server."""
+    require(request, "read")
+    _check_origin(request)
+    return await request.app[ENDPOINT].handle(request)
+
+
+@routes.delete(MCP)
+async def end(request: web.Request) -> web.StreamResponse:
+    """A client of the older revisions is done with its session."""
     require(request, "read")
     _check_origin(request)
     return await request.app[ENDPOINT].handle(request)

@@ -12,14 +12,17 @@ from core.names import check_site_name
 from server.auth import check_writable, require, writable_sites
 from server.keys import DOCUMENTS, LIBRARY, LOADER
 from server.middleware import json_response
-from server.params import json_body
+from server.params import json_body, read_params
+from server.sse import event, open_stream
 
 routes = web.RouteTableDef()
 
 
 @routes.get("/sites")
-async def sites(request: web.Request) -> web.Response:
-    """NLWeb's list of names, with our details beside it."""
+async def sites(request: web.Request) -> web.StreamResponse:
+    """NLWeb's list of names, with our details beside it; with `streaming` the same as the one event of a
+    stream."""
+    params = await read_params(request)
     counts = await request.app[DOCUMENTS].sites(require(request, "read").scope)
     library = request.app[LIBRARY].current
     details = [
@@ -33,7 +36,13 @@ async def sites(request: web.Request) -> web.Response:
         }
         for site in counts
     ]
-    return json_response({"message-type": "sites", "sites": [s.name for s in counts], "details": details})
+    told = {"message-type": "sites", "sites": [s.name for s in counts], "details": details}
+    if not params.flag("streaming", default=False):
+        return json_response(told)
+    response = await open_stream(request)
+    await response.write(event(told))
+    await response.write_eof()
+    return response
 
 
 @routes.put("/sites/{site}")

@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from server.mcp import cards
+from server.mcp.endpoint import ENDPOINT
 from server.mcp.table import TOOLS
 from tests.conftest import ADMIN, KITCHEN, Serve, Served, recipe
 from tests.fakes.openai_server import Fail, Hang, ScriptedModel
@@ -342,11 +343,16 @@ async def test_a_call_is_stopped_by_its_own_client_alone(serve: Serve, model: Sc
     server = await serve(model=model, llm={"timeout_s": 300}, auth={"api_keys": PRIVATE["api_keys"]})
     await server.load("kitchen", KITCHEN)
     model.answer = lambda _: Hang()
-    mine = {"Authorization": "Bearer all-read-key", "Mcp-Session-Id": "mine"}
+    key = {"Authorization": "Bearer all-read-key"}
+    mine = {**key, "Mcp-Session-Id": await begun(server, key)}
     calling = asyncio.create_task(called(server, "2025-06-18", "c-1", mine))
     await model.seen(1)
-    others = ({**mine, "Mcp-Session-Id": "other"}, {**mine, "Authorization": "Bearer kitchen-key-1"})
-    for sent in (*others, {"Authorization": "Bearer all-read-key"}):
+    others = (
+        {**mine, "Mcp-Session-Id": "other"},
+        {**mine, "Mcp-Session-Id": await begun(server, key)},
+        {**mine, "Authorization": "Bearer kitchen-key-1"},
+    )
+    for sent in (*others, key):
         assert await told_to_stop(server, "c-1", sent) == 202
     assert await told_to_stop(server, "c-2", mine) == 202
     assert model.cancelled == 0
@@ -366,6 +372,14 @@ async def called(server: Served, version: str, call_id: str, headers: dict[str, 
     body = {"jsonrpc": "2.0", "id": call_id, "method": "tools/call", "params": params}
     async with server.session.post(f"{server.url}/mcp", json=body, headers=sent) as response:
         return await response.text()
+
+
+async def begun(server: Served, headers: dict[str, str] | None = None) -> str:
+    """The id of a new session."""
+    sent = {**ACCEPT, **(headers or {})}
+    async with server.session.post(f"{server.url}/mcp", json=INITIALIZE, headers=sent) as response:
+        assert response.status == 200
+        return response.headers["Mcp-Session-Id"]
 
 
 async def told_to_stop(server: Served, call_id: str, headers: dict[str, str]) -> int:
@@ -494,12 +508,40 @@ async def test_older_clients_get_their_version_and_may_go_on_at_any_process(serv
             assert "Mcp-Session-Id" not in response.headers
 
 
-async def test_without_sessions_there_is_nothing_to_get_or_delete(serve: Serve) -> None:
+async def test_there_is_nothing_to_get(serve: Serve) -> None:
     server = await serve()
-    for method in ("GET", "DELETE", "PUT"):
+    for method in ("GET", "PUT"):
         async with server.session.request(method, f"{server.url}/mcp", headers=ACCEPT) as response:
             assert response.status == 405
-            assert response.headers["Allow"] == "POST"
+            assert response.headers["Allow"] == "DELETE,POST"
+
+
+async def test_a_session_is_ended_by_its_own_client_alone(serve: Serve) -> None:
+    server = await serve(auth={"api_keys": PRIVATE["api_keys"]})
+    key = {"Authorization": "Bearer all-read-key"}
+    mine = {**key, "Mcp-Session-Id": await begun(server, key)}
+    tries = [
+        (key, 404),
+        ({**mine, "Mcp-Session-Id": "nobodys"}, 404),
+        ({**mine, "Authorization": "Bearer kitchen-key-1"}, 404),
+        (mine, 200),
+        (mine, 404),
+    ]
+    for headers, status in tries:
+        async with server.session.delete(f"{server.url}/mcp", headers={**ACCEPT, **headers}) as response:
+            assert response.status == status, headers
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    async with server.session.post(f"{server.url}/mcp", json=ping, headers={**ACCEPT, **mine}) as response:
+        assert response.status == 404
+
+
+async def test_where_there_is_no_room_for_a_session_it_is_answered_without(serve: Serve) -> None:
+    server = await serve()
+    server.app[ENDPOINT].max_sessions = 1
+    await begun(server)
+    async with server.session.post(f"{server.url}/mcp", json=INITIALIZE, headers=ACCEPT) as response:
+        assert response.status == 200
+        assert "Mcp-Session-Id" not in response.headers
 
 
 async def test_what_is_no_message_is_a_client_error(serve: Serve) -> None:
