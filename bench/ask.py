@@ -41,12 +41,15 @@ THINGS = (
 WAYS = ("braised", "baked", "fried", "raw", "smoked", "roasted")
 ITEMS = 300
 TICKS = os.sysconf("SC_CLK_TCK")
+Item = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One question: milliseconds to the first result and to the end."""
+    """One question: milliseconds to the first provisional result (where asked for), to the first that is
+    scored, and to the end."""
 
+    provisional_ms: float | None
     first_ms: float | None
     total_ms: float
     results: int
@@ -69,6 +72,7 @@ async def main() -> None:
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--latency-ms", type=float, default=50)
     parser.add_argument("--follow-up", action="store_true", help="send a previous question with each")
+    parser.add_argument("--provisional", action="store_true", help="ask for results before they are scored")
     parser.add_argument("--no-llm", action="store_true", help="no model at all")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -99,12 +103,15 @@ async def measure(target: Target, args: argparse.Namespace) -> dict[str, Any]:
         answers = [a for some in await asyncio.gather(*(client() for _ in range(args.clients))) for a in some]
         wall = time.monotonic() - began
         spent = cpu_s(target.pid) - busy
+    early = [a.provisional_ms for a in answers if a.provisional_ms is not None]
     firsts = [a.first_ms for a in answers if a.first_ms is not None]
     totals = [a.total_ms for a in answers]
     return {
         "clients": args.clients,
         "questions": len(answers),
         "questions_per_s": round(len(answers) / wall, 2),
+        "provisional_ms_p50": percentile(early, 50),
+        "provisional_ms_p95": percentile(early, 95),
         "first_result_ms_p50": percentile(firsts, 50),
         "first_result_ms_p95": percentile(firsts, 95),
         "total_ms_p50": percentile(totals, 50),
@@ -123,7 +130,10 @@ async def ask(session: aiohttp.ClientSession, url: str, args: argparse.Namespace
     body: dict[str, Any] = {"query": text, "site": args.site}
     if args.follow_up:
         body["prev"] = ["something with beans"]
+    if args.provisional:
+        body["provisional"] = True
     began = time.monotonic()
+    early: float | None = None
     first: float | None = None
     seen: set[str] = set()
     usage: dict[str, int] = {}
@@ -137,12 +147,16 @@ async def ask(session: aiohttp.ClientSession, url: str, args: argparse.Namespace
                     continue
                 frame = orjson.loads(line[6:])
                 if frame["message_type"] == "result_batch":
-                    first = first or 1000 * (time.monotonic() - began)
+                    now = 1000 * (time.monotonic() - began)
+                    if frame["results"][0]["ranking_type"] == "PROVISIONAL":
+                        early = early or now
+                    else:
+                        first = first or now
                     seen |= {item["document_id"] for item in frame["results"]}
                 elif frame["message_type"] == "complete":
                     usage = frame["usage"]
     total = 1000 * (time.monotonic() - began)
-    return Answer(first, total, len(seen), usage.get("model_calls", 0), usage.get("prompt_tokens", 0))
+    return Answer(early, first, total, len(seen), usage.get("model_calls", 0), usage.get("prompt_tokens", 0))
 
 
 def question(n: int) -> str:
@@ -162,7 +176,7 @@ async def started(args: argparse.Namespace) -> AsyncIterator[Target]:
         server = await process("-m", "server", "serve", "--json", environ=environ)
         try:
             url = orjson.loads(await server.stdout.readline())["url"]  # type: ignore[union-attr]
-            await load(url, Path(folder))
+            await load(url, Path(folder), items())
             yield Target(url, server.pid, model)
         finally:
             for one in (server, stub):
@@ -171,16 +185,15 @@ async def started(args: argparse.Namespace) -> AsyncIterator[Target]:
 
 
 async def process(*argv: str, environ: dict[str, str] | None = None) -> asyncio.subprocess.Process:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("ASKABLE_", "OPENAI_"))}
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("ASKABLE_", "OPENAI_", "DATABASE_URL"))}
     return await asyncio.create_subprocess_exec(
         sys.executable, *argv, stdout=asyncio.subprocess.PIPE, env={**clean, **(environ or {})}
     )
 
 
-async def load(url: str, folder: Path) -> None:
-    """Load the generated items into the site `bench`."""
-    token = json.loads((folder / "server.json").read_text())["token"]
-    items = [
+def items() -> list[Item]:
+    """The generated items: no two have the same name."""
+    return [
         {
             "@type": "Recipe",
             "url": f"https://bench.example/{n}",
@@ -191,6 +204,11 @@ async def load(url: str, folder: Path) -> None:
         }
         for n in range(ITEMS)
     ]
+
+
+async def load(url: str, folder: Path, items: Sequence[Item]) -> None:
+    """Load items into the site `bench`."""
+    token = json.loads((folder / "server.json").read_text())["token"]
     async with (
         aiohttp.ClientSession() as session,
         session.post(
@@ -200,7 +218,7 @@ async def load(url: str, folder: Path) -> None:
         ) as response,
     ):
         report = await response.json()
-        if report.get("added") != ITEMS:
+        if report.get("added") != len(items):
             raise SystemExit(f"loading failed: {report}")
 
 

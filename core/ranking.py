@@ -4,6 +4,11 @@ A prompt is filled once for a batch and the reply is an array of scores, each ca
 Items of different sites never share a batch (nor do items whose type has a prompt of its own), so that no
 site's text stands beside another's. What a reply leaves out is asked for once more; what is missing then is
 placed by its retrieval score and marked so.
+
+Within a site an item's text may still tell the model how to score the others. So items that speak to the
+model (`core/screening.py`) are scored alone, batches are dealt out so that none holds more than its share of
+the likeliest items, and a reply that looks ordered is asked for again without the item that gained by it.
+What that guarantees, and what not: docs/security.md.
 """
 
 from __future__ import annotations
@@ -13,11 +18,11 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from core.documents import Candidate
+from core.documents import Candidate, Version
 from core.errors import BadModelReply, ConfigError, ModelError, ModelTimeout
-from core.ingestion.text import trimmed
+from core.ingestion.text import shortened, trimmed
 from core.jsonstream import ObjectReader
 from core.prompting.ask import Prompter, call_of
 from core.prompting.fill import fill_batch
@@ -25,6 +30,7 @@ from core.prompting.library import Prompt
 from core.prompting.variables import Value
 from core.providers.base import Usage
 from core.query import Query
+from core.screening import Screen
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +39,18 @@ TAG = "tag"
 MAX_REPLY_CHARS = 256_000
 RANKING = "RankingPrompt"
 RANKING_FOR_GENERATE = "RankingPromptForGenerate"
+# The calls of a question with fifty candidates: what the batches and the steps leave of them may be spent on
+# items scored alone and on replies asked for again.
+MAX_CALLS = 8
+# As many of the likeliest candidates are told of at full length; of the others, which are rarely shown, the
+# model sees an abstract: that saves up to half the tokens of a question.
+AT_LENGTH = 10
+ABSTRACT = 600
+# A reply looks ordered where one item stands above LOW and all the others, at least three, have one and the
+# same score, though retrieval held two of them for about as good (at least ALIKE of its score).
+LOW = 50
+LEAST_LOW = 3
+ALIKE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +72,61 @@ class BatchFailed:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Items scored by one call."""
+    """Items scored by one call, in the order of retrieval."""
 
     site: str
     item_type: str
     prompt: Prompt
     candidates: tuple[Candidate, ...]
+    at_length: frozenset[Version]
+
+    def of(self, candidates: Sequence[Candidate]) -> Batch:
+        """The same call for these."""
+        return replace(self, candidates=tuple(candidates))
+
+
+@dataclass(slots=True)
+class Room:
+    """How many more calls than one for each batch there may be."""
+
+    calls: int
+
+    def take(self) -> bool:
+        """Whether there is one left, which is then gone."""
+        self.calls -= 1
+        return self.calls >= 0
 
 
 class Ranker:
     """Scores candidates with the site's and type's `RankingPrompt`."""
 
-    def __init__(self, prompter: Prompter, *, batch_size: int) -> None:
+    def __init__(self, prompter: Prompter, *, batch_size: int, screen: Screen | None = None) -> None:
         self._prompter = prompter
         self._batch_size = batch_size
+        self._screen = screen or Screen()
 
     def using(self, prompter: Prompter) -> Ranker:
         """This ranker with the prompter of one question."""
-        return Ranker(prompter, batch_size=self._batch_size)
+        return Ranker(prompter, batch_size=self._batch_size, screen=self._screen)
+
+    def likeliest(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The best candidates by retrieval that one call can score: of the first one's site and prompt.
+        Raises ConfigError if there is no prompt."""
+        return self._groups(query, candidates)[0].candidates[: self._batch_size] if candidates else ()
 
     def batches(self, query: Query, candidates: Sequence[Candidate]) -> list[Batch]:
-        """The candidates in batches, in the order of retrieval. Raises ConfigError if there is no prompt."""
+        """The candidates in batches. Each is dealt every n-th of its group, so that all have their share of
+        the likeliest: one item's text then stands beside few of those that may be shown, and the first
+        replies are about the best. Raises ConfigError if there is no prompt.
+        """
+        dealt: list[Batch] = []
+        for group in self._groups(query, candidates):
+            piles = -(-len(group.candidates) // self._batch_size)
+            dealt += [group.of(group.candidates[start::piles]) for start in range(piles)]
+        return dealt
+
+    def _groups(self, query: Query, candidates: Sequence[Candidate]) -> list[Batch]:
+        """What may stand in one prompt together, whatever its size."""
         ref = RANKING_FOR_GENERATE if query.mode == "generate" else RANKING
         groups: dict[tuple[str, int], tuple[str, Prompt, list[Candidate]]] = {}
         for candidate in candidates:
@@ -85,11 +137,10 @@ class Ranker:
                 raise ConfigError(f"there is no `{ref}` with a returnStruc for site `{site}`")
             _, _, members = groups.setdefault((site, id(prompt)), (item_type, prompt, []))
             members.append(candidate)
-        size = self._batch_size
+        at_length = frozenset(candidate.document.key for candidate in candidates[:AT_LENGTH])
         return [
-            Batch(site, item_type, prompt, tuple(members[start : start + size]))
+            Batch(site, item_type, prompt, tuple(members), at_length)
             for (site, _), (item_type, prompt, members) in groups.items()
-            for start in range(0, len(members), size)
         ]
 
     async def rank(
@@ -97,13 +148,24 @@ class Ranker:
     ) -> AsyncGenerator[Scored | BatchFailed, None]:
         """Every candidate once, as its score comes in; failures as they are known.
 
-        Close the iterator to stop all calls.
+        An item that speaks to the model is scored alone, as far as the calls of a question go (`usage` has
+        those begun); it gets no more than its place in retrieval is worth, or that place where no call is
+        left. Close the iterator to stop all calls.
         """
         arrived: asyncio.Queue[Scored | BatchFailed | None] = asyncio.Queue()
+        suspects = {c.document.key for c in candidates if self._screen.suspects(c, as_prompted)}
+        batches = self.batches(query, [c for c in candidates if c.document.key not in suspects])
+        writes = query.mode != "list"
+        # Never fewer than if nothing had been held back.
+        calls = max(MAX_CALLS - usage.calls - writes, len(self.batches(query, candidates)))
+        room = Room(max(0, calls - len(batches)))
+        best = max((candidate.score for candidate in candidates), default=0.0)
         tasks = [
-            asyncio.create_task(self._score(query, batch, usage, arrived))
-            for batch in self.batches(query, candidates)
+            asyncio.create_task(self._alone(query, candidate, usage, arrived, room, best))
+            for candidate in candidates
+            if candidate.document.key in suspects
         ]
+        tasks += [asyncio.create_task(self._score(query, batch, usage, arrived, room)) for batch in batches]
         whole = asyncio.gather(*tasks)
 
         def ended(done: asyncio.Future[list[None]]) -> None:
@@ -121,16 +183,73 @@ class Ranker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _score(
-        self, query: Query, batch: Batch, usage: Usage, arrived: asyncio.Queue[Scored | BatchFailed | None]
+    async def _alone(
+        self,
+        query: Query,
+        candidate: Candidate,
+        usage: Usage,
+        arrived: asyncio.Queue[Scored | BatchFailed | None],
+        room: Room,
+        best: float,
     ) -> None:
+        """Score an item that speaks to the model in a prompt where it can speak of no other."""
+        told = {"query_id": query.query_id, "site": candidate.document.site, "item": candidate.document.url}
+        if not room.take():
+            log.warning("ranking.unjudged", extra=told)
+            arrived.put_nowait(Scored(candidate, None))
+            return
+        log.warning("ranking.alone", extra=told)
+        own: asyncio.Queue[Scored | BatchFailed | None] = asyncio.Queue()
+        (group,) = self._groups(query, [candidate])
+        await self._score(query, group, usage, own, Room(0))
+        most = round(100 * candidate.score / best) if best > 0 else 0
+        while not own.empty():
+            one = own.get_nowait()
+            if isinstance(one, Scored) and one.score is not None:
+                one = replace(one, score=min(one.score, most))
+            arrived.put_nowait(one)
+
+    async def _score(
+        self,
+        query: Query,
+        batch: Batch,
+        usage: Usage,
+        arrived: asyncio.Queue[Scored | BatchFailed | None],
+        room: Room,
+    ) -> None:
+        """Every candidate of the batch with its score. Low ones, which are hardly ever shown, wait for the
+        end of the reply: only then is it known whether it looks ordered."""
+        scores: list[Scored] = []
+        async for one in self._scores(query, batch, usage):
+            if isinstance(one, Scored) and one.score is not None:
+                scores.append(one)
+                if one.score <= LOW and len(batch.candidates) > LEAST_LOW:
+                    continue
+            arrived.put_nowait(one)
+        if len(batch.candidates) <= LEAST_LOW:
+            return
+        low = {one.candidate.document.key: one for one in scores if (one.score or 0) <= LOW}
+        if _looks_ordered(scores) and room.take():
+            log.warning("ranking.ordered", extra={"query_id": query.query_id, "site": batch.site})
+            again = batch.of([one.candidate for one in low.values()])
+            async for one in self._scores(query, again, usage):
+                if isinstance(one, Scored) and one.score is not None:
+                    low[one.candidate.document.key] = one
+        for one in low.values():
+            arrived.put_nowait(one)
+
+    async def _scores(
+        self, query: Query, batch: Batch, usage: Usage
+    ) -> AsyncGenerator[Scored | BatchFailed, None]:
+        """Every candidate of the batch once; those that two replies left out without a score."""
         waiting = {secrets.token_hex(3): candidate for candidate in batch.candidates}
         failure: ModelError | None = None
         for attempt in (1, 2):
             before = len(waiting)
             try:
-                async for scored in self._ask(query, batch, waiting, usage):
-                    arrived.put_nowait(scored)
+                async with aclosing(self._ask(query, batch, waiting, usage)) as asked:
+                    async for scored in asked:
+                        yield scored
                 failure = None
             except ModelError as failed:
                 failure = failed
@@ -156,9 +275,9 @@ class Ranker:
                 },
             )
         for candidate in waiting.values():
-            arrived.put_nowait(Scored(candidate, None))
+            yield Scored(candidate, None)
         missing = failure or BadModelReply(f"the model left {len(waiting)} items without a score")
-        arrived.put_nowait(BatchFailed(missing, len(waiting)))
+        yield BatchFailed(missing, len(waiting))
 
     async def _ask(
         self, query: Query, batch: Batch, waiting: dict[str, Candidate], usage: Usage
@@ -167,7 +286,12 @@ class Ranker:
         reply = batch.prompt.reply
         if reply is None:
             raise ConfigError(f"`{batch.prompt.ref}` has no returnStruc")
-        items = [(tag, as_prompted(candidate)) for tag, candidate in waiting.items()]
+        items = [
+            (tag, as_prompted(one) if one.document.key in batch.at_length else in_short(one))
+            for tag, one in waiting.items()
+        ]
+        # A reply without the tag can only mean the one item that was asked about (NLWeb's own prompts).
+        only = next(iter(waiting)) if len(waiting) == 1 else ""
         values = await self._prompter.values_for(
             batch.prompt, query, site=batch.site, item_type=batch.item_type
         )
@@ -186,19 +310,18 @@ class Ranker:
                 if room < 0:
                     raise BadModelReply(f"the model's reply is longer than {MAX_REPLY_CHARS} characters")
                 for found in reader.feed(piece):
-                    if scored := _scored(found, waiting, batch.prompt):
+                    if scored := _scored(found, waiting, batch.prompt, only):
                         yield scored
         for found in reader.close():
-            if scored := _scored(found, waiting, batch.prompt):
+            if scored := _scored(found, waiting, batch.prompt, only):
                 yield scored
 
 
-def _scored(found: dict[str, object], waiting: dict[str, Candidate], prompt: Prompt) -> Scored | None:
+def _scored(
+    found: dict[str, object], waiting: dict[str, Candidate], prompt: Prompt, only: str
+) -> Scored | None:
     """The score in one object of a reply; None if its tag is unknown (or seen before) or it has no score."""
-    tag = str(found.get(TAG, ""))
-    if tag not in waiting and len(waiting) == 1 and TAG not in found:
-        # One item was asked about: a reply without the tag can only mean that one (NLWeb's own prompts).
-        tag = next(iter(waiting))
+    tag = str(found.get(TAG, only))
     if tag not in waiting or prompt.reply is None:
         return None
     try:
@@ -208,9 +331,28 @@ def _scored(found: dict[str, object], waiting: dict[str, Candidate], prompt: Pro
     return Scored(waiting.pop(tag), int(values["score"]), str(values.get("description") or ""))
 
 
+def _looks_ordered(scores: Sequence[Scored]) -> bool:
+    """Whether one item got all and the others one and the same low score, though they are as likely."""
+    high = [one for one in scores if (one.score or 0) > LOW]
+    low = [one for one in scores if (one.score or 0) <= LOW]
+    if len(high) != 1 or len(low) < LEAST_LOW or len({one.score for one in low}) > 1:
+        return False
+    return sum(one.candidate.score >= ALIKE * high[0].candidate.score for one in low) > 1
+
+
 def as_prompted(candidate: Candidate) -> Value:
     """What the model sees of an item: its trimmed object, and the passage that was found in a long page."""
     seen: Value = trimmed(candidate.document.schema_object)
     if candidate.document.chunks > 1 and isinstance(seen, dict):
         return {**seen, "passage": candidate.text}
+    return seen
+
+
+def in_short(candidate: Candidate) -> Value:
+    """The same in about `ABSTRACT` characters; half of them for the passage, where there is one."""
+    document = candidate.document
+    in_passages = document.chunks > 1
+    seen: Value = trimmed(document.schema_object, ABSTRACT // 2 if in_passages else ABSTRACT)
+    if in_passages and isinstance(seen, dict):
+        return {**seen, "passage": shortened(candidate.text, ABSTRACT // 2)}
     return seen

@@ -595,12 +595,14 @@ def trimmed(obj: Any, limit: int = MAX_TRIMMED) -> Any:
         room = limit - _size(result) - len(key) - 6
         if room < 20:
             break
-        value = _compact(obj[key], 0, min(room, _SHARE.get(key, 300)))
+        share = _SHARE.get(key, 300) * min(limit, MAX_TRIMMED) // MAX_TRIMMED
+        value = _compact(obj[key], 0, min(room, share))
         if value not in (None, "", [], {}) and value != result.get("name"):
             result[key] = value
     return result if _size(result) <= limit else {}
 
 
+# Of `MAX_TRIMMED` characters.
 _SHARE = {"description": 500, "recipeIngredient": 450, "recipeInstructions": 350, "articleBody": 500}
 
 
