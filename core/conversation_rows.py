@@ -352,6 +352,10 @@ def open_row(
     this = (conversations.c.owner == owner, conversations.c.conversation_id == conversation_id)
     expired = sa.select(conversations.c.id).where(*this, conversations.c.used_at <= now - limits.expiration_s)
     delete_rows(c, list(c.execute(expired).scalars()))
+    there = c.execute(sa.select(conversations.c.id).where(*this)).scalar()
+    if there is not None:
+        # An insert that finds the row would still use up an id (PostgreSQL).
+        return int(there)
     insert_missing(
         c,
         conversations,

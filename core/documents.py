@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 import sqlalchemy as sa
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.engine import Connection, Row
 
 from core.access import Access, Scope
-from core.database import Database, chunks, documents, sites, stale
+from core.database import Database, chunks, documents, insert, insert_missing, sites, stale, upsert
+from core.errors import StoreError
 from core.ingestion.chunks import Chunk
 from core.retrieval import Found
+from core.tags import TagFilter, fits
 
 HOST = re.compile(r"[a-z0-9.-]{1,253}(?::\d{1,5})?")
 
@@ -33,7 +35,8 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A live document as it was loaded; `item` is its schema.org object as JSON bytes."""
+    """A live document as it was loaded; `item` is its schema.org object as JSON bytes, `tags` are
+    `name:value`, sorted."""
 
     site: str
     document_id: str
@@ -45,6 +48,7 @@ class Document:
     item: bytes
     file: str
     chunks: int
+    tags: tuple[str, ...] = ()
 
     @property
     def schema_object(self) -> Any:
@@ -64,6 +68,14 @@ class Candidate:
     text: str
     score: float
     legs: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a live document before it is loaded again."""
+
+    version: str
+    tags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +151,23 @@ class Documents:
     async def set_access(self, site: str, access: Access) -> None:
         """Say who may ask a site; one that is not there is made, empty."""
         values = {"name": site, "access": access, "created_at": time.time()}
-        statement = insert(sites).values(**values)
-        statement = statement.on_conflict_do_update(index_elements=["name"], set_={"access": access})
-        await self._database.write(lambda c: c.execute(statement).close())
+
+        def work(c: Connection) -> None:
+            if not insert_missing(c, sites, **values):
+                c.execute(sa.update(sites).where(sites.c.name == site).values(access=access))
+
+        await self._database.write(work)
 
     async def documents(
-        self, scope: Scope, site: str | None, *, after: tuple[str, str] = ("", ""), limit: int = 1000
+        self,
+        scope: Scope,
+        site: str | None,
+        *,
+        tags: Sequence[str] = (),
+        after: tuple[str, str] = ("", ""),
+        limit: int = 1000,
     ) -> list[Document]:
-        """Live documents in (site, document_id) order behind `after`."""
+        """Live documents (that have all of these tags) in (site, document_id) order behind `after`."""
 
         def work(c: Connection) -> list[Document]:
             query = sa.select(documents).order_by(documents.c.site, documents.c.document_id).limit(limit)
@@ -154,6 +175,7 @@ class Documents:
             query = query.where(sa.tuple_(documents.c.site, documents.c.document_id) > after)
             if site is not None:
                 query = query.where(documents.c.site == site)
+            query = query.where(*(_tagged(tag) for tag in tags))
             return [_document(row) for row in c.execute(query)]
 
         return await self._database.read(work)
@@ -195,26 +217,19 @@ class Documents:
         return await self._database.read(work)
 
     async def text(self, scope: Scope, key: Version) -> str:
-        """A version's whole text: its chunks without what they repeat of each other. Between chunks only
-        white space was left out, of which one space or empty line stands for all."""
+        """A version's whole text: its chunks without what they repeat of each other."""
 
         def work(c: Connection) -> str:
             query = sa.select(chunks.c.text, chunks.c.start, chunks.c.end).where(
                 _of(chunks, key), _within(scope, chunks.c.site)
             )
-            parts: list[str] = []
-            done = 0
-            for text, start, end in c.execute(query.order_by(chunks.c.n)):
-                if start > done and parts:
-                    parts.append("\n\n" if start - done > 1 else " ")
-                parts.append(text[max(0, done - start) :])
-                done = max(done, end)
-            return "".join(parts)
+            return _joined(c.execute(query.order_by(chunks.c.n)))
 
         return await self._database.read(work)
 
-    async def live(self, scope: Scope, found: Sequence[Found]) -> list[Candidate]:
-        """The hits whose version is live, in the given order, with document and chunk text."""
+    async def live(self, scope: Scope, found: Sequence[Found], tags: TagFilter = ()) -> list[Candidate]:
+        """The hits whose version is live and that pass the filter as their tags are now, in the given order,
+        with document and chunk text. (The vector store learns of new tags a moment later.)"""
         if not found:
             return []
 
@@ -240,6 +255,8 @@ class Documents:
             live = {}
             for row in c.execute(query):
                 key = (row.site, row.document_id, row.version, row.n)
+                if not fits(row.tags, tags):
+                    continue
                 hit = keys[key]
                 live[key] = Candidate(_document(row), row.n, row.text, hit.score, hit.legs)
             return live
@@ -248,16 +265,62 @@ class Documents:
         ordered = (live.get((f.site, f.document_id, f.version, f.n)) for f in found)
         return [candidate for candidate in ordered if candidate is not None]
 
-    async def versions(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """The live version of each (site, document_id) that has one."""
+    async def expanded(self, found: Sequence[Candidate], beside: int) -> list[str]:
+        """The text of each with up to `beside` chunks of its document before and after it, joined as `text`
+        joins them."""
 
-        def work(c: Connection) -> dict[tuple[str, str], str]:
-            query = sa.select(documents.c.site, documents.c.document_id, documents.c.version).where(
+        def one(c: Connection, candidate: Candidate) -> str:
+            n = candidate.n
+            query = sa.select(chunks.c.text, chunks.c.start, chunks.c.end).where(
+                _of(chunks, candidate.document.key), chunks.c.n.between(n - beside, n + beside)
+            )
+            # A version that was replaced since has no chunks any more.
+            return _joined(c.execute(query.order_by(chunks.c.n))) or candidate.text
+
+        return await self._database.read(lambda c: [one(c, candidate) for candidate in found])
+
+    async def known(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Known]:
+        """What there is of each (site, document_id) that is live."""
+
+        def work(c: Connection) -> dict[tuple[str, str], Known]:
+            columns = (documents.c.site, documents.c.document_id, documents.c.version, documents.c.tags)
+            query = sa.select(*columns).where(
                 sa.tuple_(documents.c.site, documents.c.document_id).in_(list(keys))
             )
-            return {(row.site, row.document_id): row.version for row in c.execute(query)}
+            return {
+                (row.site, row.document_id): Known(row.version, tuple(row.tags)) for row in c.execute(query)
+            }
 
         return await self._database.read(work) if keys else {}
+
+    async def set_tags(self, site: str, document_ids: Sequence[str], tags: Sequence[str]) -> None:
+        """Give these documents these tags and no others; the vector store is to be told next (`unfiled`)."""
+        statement = (
+            sa.update(documents)
+            .where(documents.c.site == site, documents.c.document_id.in_(list(document_ids)))
+            .values(tags=list(tags), tags_filed=False, updated_at=time.time())
+        )
+        await self._database.write(lambda c: c.execute(statement).close())
+
+    async def unfiled(self, site: str | None = None) -> list[tuple[Version, tuple[str, ...]]]:
+        """Live versions (of this site) whose tags the vector store may not have, with these tags."""
+        columns = (documents.c.site, documents.c.document_id, documents.c.version, documents.c.tags)
+        query = sa.select(*columns).where(documents.c.tags_filed.is_(False))
+        if site is not None:
+            query = query.where(documents.c.site == site)
+        return await self._database.read(
+            lambda c: [
+                (Version(row.site, row.document_id, row.version), tuple(row.tags)) for row in c.execute(query)
+            ]
+        )
+
+    async def filed(self, keys: Sequence[Version]) -> None:
+        """The vector store has the tags of these versions."""
+        of_keys = sa.tuple_(documents.c.site, documents.c.document_id, documents.c.version).in_(
+            [(key.site, key.document_id, key.version) for key in keys]
+        )
+        statement = sa.update(documents).where(of_keys).values(tags_filed=True)
+        await self._database.write(lambda c: c.execute(statement).close())
 
     async def announce(self, incoming: Sequence[tuple[Version, Sequence[Chunk]]]) -> None:
         """File the chunks of versions that are about to get points; until `publish` they count as stale."""
@@ -265,7 +328,7 @@ class Documents:
         def work(c: Connection) -> None:
             for key, cut in incoming:
                 _forget_version(c, key)
-                c.execute(insert(stale).values(**_columns(key)).on_conflict_do_nothing())
+                insert_missing(c, stale, **_columns(key))
                 c.execute(
                     sa.insert(chunks),
                     [
@@ -277,14 +340,21 @@ class Documents:
         await self._database.write(work)
 
     async def publish(self, incoming: Sequence[Document]) -> list[Version]:
-        """Make these versions the live ones at once; returns those they replaced, which are now stale."""
+        """Make these versions the live ones at once; returns those they replaced, which are now stale.
+
+        Raises StoreError where another server, which took the load for an interrupted one, has swept it.
+        """
         now = time.time()
 
-        def work(c: Connection) -> list[Version]:
+        def work(c: Connection) -> list[Version] | None:
+            if lost := _swept(c, [new.key for new in incoming]):
+                for key in lost:
+                    insert_missing(c, stale, **_columns(key))  # it may have points by now
+                return None
             replaced = []
             for new in incoming:
                 fresh = {"name": new.site, "access": self._new_site_access, "created_at": now}
-                c.execute(insert(sites).values(**fresh).on_conflict_do_nothing())
+                insert_missing(c, sites, **fresh)
                 old = c.execute(
                     sa.select(documents.c.version).where(
                         documents.c.site == new.site, documents.c.document_id == new.document_id
@@ -305,16 +375,16 @@ class Documents:
                     "file": new.file,
                     "chunks": new.chunks,
                     "updated_at": now,
+                    "tags": list(new.tags),
+                    "tags_filed": True,
                 }
-                c.execute(
-                    insert(documents)
-                    .values(**values)
-                    .on_conflict_do_update(index_elements=["site", "document_id"], set_=values)
-                )
+                upsert(c, documents, ["site", "document_id"], **values)
                 c.execute(sa.delete(stale).where(_of(stale, new.key)))
             return replaced
 
         replaced = await self._database.write(work)
+        if replaced is None:
+            raise StoreError("another server has cleaned up during this load: load again")
         self._languages.clear()
         return replaced
 
@@ -348,7 +418,7 @@ class Documents:
                 documents.c.site == site
             )
             columns = ["site", "document_id", "version"]
-            c.execute(insert(stale).from_select(columns, live).on_conflict_do_nothing())
+            c.execute(insert(c, stale).from_select(columns, live).on_conflict_do_nothing())
             c.execute(sa.delete(chunks).where(chunks.c.site == site))
             c.execute(sa.delete(sites).where(sites.c.name == site))
             return c.execute(sa.delete(documents).where(documents.c.site == site)).rowcount
@@ -392,6 +462,14 @@ def _within(scope: Scope, site: sa.ColumnElement[str]) -> sa.ColumnElement[bool]
     return site.in_(allowed)
 
 
+def _tagged(tag: str) -> sa.ColumnElement[bool]:
+    """That the column's JSON list has this tag, told by its text: an element begins behind a bracket or a
+    comma, and quotation marks inside of others are escaped."""
+    text = sa.cast(documents.c.tags, sa.Text)
+    written = json.dumps(tag)
+    return sa.or_(*(sa.func.replace(text, before + written, "") != text for before in ("[", ", ")))
+
+
 def _columns(key: Version) -> dict[str, str]:
     return {"site": key.site, "document_id": key.document_id, "version": key.version}
 
@@ -406,9 +484,34 @@ def _forget_version(c: Connection, key: Version) -> None:
     c.execute(sa.delete(chunks).where(_of(chunks, key)))
 
 
+def _swept(c: Connection, keys: Sequence[Version]) -> list[Version]:
+    """Those that were announced and are so no more, and are not live either."""
+    there: set[Version] = set()
+    for table in (stale, documents):
+        columns = (table.c.site, table.c.document_id, table.c.version)
+        wanted = [(key.site, key.document_id, key.version) for key in keys if key not in there]
+        if wanted:
+            found = c.execute(sa.select(*columns).where(sa.tuple_(*columns).in_(wanted)))
+            there.update(Version(*row) for row in found)
+    return [key for key in keys if key not in there]
+
+
 def _retire(c: Connection, key: Version) -> None:
     _forget_version(c, key)
-    c.execute(insert(stale).values(**_columns(key)).on_conflict_do_nothing())
+    insert_missing(c, stale, **_columns(key))
+
+
+def _joined(rows: Iterable[Any]) -> str:
+    """Chunks `(text, start, end)` in order as one text, without what they repeat of each other. Between them
+    only white space was left out, of which one space or empty line stands for all."""
+    parts: list[str] = []
+    done = 0
+    for text, start, end in rows:
+        if start > done and parts:
+            parts.append("\n\n" if start - done > 1 else " ")
+        parts.append(text[max(0, done - start) :])
+        done = max(done, end)
+    return "".join(parts)
 
 
 def _host(url: str) -> str:
@@ -432,4 +535,5 @@ def _document(row: Row[Any]) -> Document:
         item=row.item,
         file=row.file,
         chunks=row.chunks,
+        tags=tuple(row.tags),
     )

@@ -15,9 +15,10 @@ from typing import Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from core.database import Database, metadata
+from core.database import PERSONAL, Database, metadata
 from core.errors import BadQuery, NotFound, TooMany
 from core.messages import CompareItems, GeneratedAnswer, ItemDetails, Message, Results
+from core.prompting.variables import clean
 from core.query import Identity, Query
 
 Rating = Literal["up", "down"]
@@ -48,6 +49,7 @@ feedback = sa.Table(
     sa.Column("sites", sa.JSON, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
     sa.UniqueConstraint("query_id", "caller", "site", "document_id"),
+    info=PERSONAL,
 )
 
 
@@ -138,8 +140,8 @@ class Feedback:
             "owner": identity.key if identity else "",
             "rating": said.rating,
             "reasons": list(said.reasons),
-            "comment": said.comment,
-            "question": answered.query.text if answered.query.remember else "",
+            "comment": clean(said.comment),
+            "question": clean(answered.query.text) if answered.query.remember else "",
             "sites": [] if answered.query.all_sites else list(answered.query.sites),
             "created_at": self._clock(),
         }

@@ -1,11 +1,16 @@
-"""Write an answer from stored items: facts to a budget, streamed, every `[n]` a source that was given."""
+"""Write an answer from stored items: facts to a budget, streamed, every `[n]` a source that was given.
+
+What the model writes is shown from its first valid citation on: an answer that rests on no source never
+reaches a reader, neither in pieces nor as a whole. Only the plain word that the sources don't answer the
+question (`found` is `nothing`) stands without one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -13,10 +18,11 @@ import orjson
 from core.documents import Candidate
 from core.errors import BadModelReply
 from core.ingestion.text import trimmed
-from core.messages import AnswerDelta, GeneratedAnswer, Item, Summary
+from core.messages import FOUND, AnswerDelta, Found, GeneratedAnswer, Item, Summary
 from core.passages import best_of
 from core.prompting.ask import Prompter, call_of
 from core.prompting.fill import fill
+from core.prompting.library import Prompt
 from core.providers.base import Usage
 from core.query import Query
 
@@ -27,9 +33,14 @@ FACTS_CHARS = 16_000
 SUMMARIZED = 3  # NLWeb's number: the summary is of the best three
 WITHOUT_MODEL = 3  # sources that an extractive answer takes a sentence from
 ANSWER_KEY = "answer"
+FOUND_KEY = "found"
+URLS_KEY = "urls"
+NOTHING: Found = "nothing"
 
 _CITATION = re.compile(r"\[(\d{1,3})\]")
-_OPEN = re.compile(r"\[\d{0,3}$")
+# As models write them: one number or several, in brackets of other scripts, too; with the blanks before it.
+_CITED = re.compile(r"([ \t]*)[\[【［]\s*(\d{1,3}(?:\s*[,;、，]\s*\d{1,3})*)\s*[\]】］]")
+_OPEN = re.compile(r"\s*(?:[\[【［][\d\s,;、，]{0,60})?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +58,9 @@ class Source:
         return {
             "n": self.n,
             "url": self.item.url,
-            "name": self.item.name,
-            "text": self.candidate.text,
-            "item": seen,
+            "name": uncited(self.item.name),
+            "text": uncited(self.candidate.text),
+            "item": uncited(seen),
         }
 
     @property
@@ -64,6 +75,18 @@ class Source:
             "schema_object": self.item.schema_object,
             "document_id": self.item.document_id,
         }
+
+
+def uncited(value: Any) -> Any:
+    """A source's own text without what would be taken for a citation of a source if an answer repeats it:
+    its `[2]` becomes `(2)`."""
+    if isinstance(value, str):
+        return _CITED.sub(lambda found: f"{found[1]}({found[2]})", value)
+    if isinstance(value, Mapping):
+        return {uncited(key): uncited(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [uncited(inner) for inner in value]
+    return value
 
 
 def choose(found: Sequence[tuple[Item, Candidate]], budget: int = FACTS_CHARS) -> list[Source]:
@@ -82,38 +105,60 @@ def choose(found: Sequence[tuple[Item, Candidate]], budget: int = FACTS_CHARS) -
 async def generate(
     prompter: Prompter, query: Query, sources: Sequence[Source], usage: Usage
 ) -> AsyncGenerator[AnswerDelta | GeneratedAnswer, None]:
-    """The answer in pieces while the model writes it, then once as a whole with its sources.
+    """The answer in pieces while the model writes it, then once as a whole, which is the pieces joined.
 
-    Raises ModelError and its kinds; BadModelReply where the reply has no answer in it.
+    Raises ModelError and its kinds; BadModelReply where the reply has no answer in it, or one that cites no
+    source that was given and does not say that there is nothing.
     """
     prompt = prompter.find(SYNTHESIZE, query)
     if prompt is None:
         raise BadModelReply(f"there is no `{SYNTHESIZE}` for this site")
     values = await prompter.values_for(prompt, query)
     filled = fill(prompt, {**values, "request.answers": [source.told for source in sources]})
-    call = call_of(prompt, filled, query, tier="high")
+    call = replace(call_of(prompt, filled, query, tier="high"), written=True)
     reader = AnswerReader(structured=prompt.reply is not None)
-    citations = Citations({source.n for source in sources})
+    answer = Written({source.n for source in sources})
     raw: list[str] = []
-    said: list[str] = []
     async with aclosing(prompter.model.stream(call, usage)) as pieces:
         async for piece in pieces:
             raw.append(piece)
-            if text := citations.feed(reader.feed(piece)):
-                said.append(text)
-                yield AnswerDelta(text)
-    if text := citations.close():
-        said.append(text)
-        yield AnswerDelta(text)
-    if not "".join(said).strip() and prompt.reply is not None:
-        # The reply was of another shape than a stream can be read in: repaired as a whole.
-        text = citations.feed(str(prompt.reply.parse("".join(raw))[ANSWER_KEY])) + citations.close()
-        said = [text]
-        yield AnswerDelta(text)
-    answer = "".join(said).strip()
-    if not answer:
-        raise BadModelReply("the model wrote no answer")
-    yield whole(answer, sources)
+            text = reader.feed(piece)
+            if shown := answer.feed(text, nothing=reader.found == NOTHING):
+                yield AnswerDelta(shown)
+    reply = _read("".join(raw), prompt) if not answer.stands else {}
+    found = _found(reader.found or reply.get(FOUND_KEY))
+    # A reply of another shape than a stream can be read in is repaired as a whole.
+    shown = "" if answer.begun else answer.feed(str(reply.get(ANSWER_KEY) or ""))
+    if not answer.stands and found != NOTHING:
+        # Prompts without numbers (NLWeb's) name their sources by address alone.
+        shown += answer.cite(_named(reply.get(URLS_KEY), sources))
+    if shown := shown + answer.close(nothing=found == NOTHING):
+        yield AnswerDelta(shown)
+    yield replace(whole(answer.text, sources), found=_weighed(found, cited=answer.cited))
+
+
+def _read(raw: str, prompt: Prompt) -> dict[str, Any]:
+    """The keys of a whole reply; a plain text is the answer. Raises BadModelReply."""
+    return {ANSWER_KEY: raw} if prompt.reply is None else prompt.reply.parse(raw)
+
+
+def _found(said: Any) -> Found | None:
+    """How much the model says it found; None where its prompt does not ask, or it says something else."""
+    word = str(said or "").strip().casefold()
+    return next((one for one in FOUND if one == word), None)
+
+
+def _weighed(found: Found | None, *, cited: bool) -> Found | None:
+    """`found` in the light of what is cited: an answer that rests on a source found something."""
+    return "part" if found == NOTHING and cited else found
+
+
+def _named(addresses: Any, sources: Sequence[Source]) -> list[int]:
+    """The numbers of the sources with these addresses."""
+    if not isinstance(addresses, list):
+        return []
+    number = {source.item.url: source.n for source in reversed(sources) if source.item.url}
+    return list(dict.fromkeys(number[one] for one in map(str, addresses) if one in number))
 
 
 def extract(query: Query, sources: Sequence[Source]) -> GeneratedAnswer:
@@ -122,8 +167,7 @@ def extract(query: Query, sources: Sequence[Source]) -> GeneratedAnswer:
     said = []
     for source in sources[:WITHOUT_MODEL]:
         sentence = best_of([source.candidate.text], asked, source.candidate.document.language)
-        if sentence:
-            said.append(f"{sentence} [{source.n}]")
+        said.append(f"{uncited(sentence or source.item.name)} [{source.n}]")
     return whole("\n\n".join(said), sources)
 
 
@@ -151,37 +195,122 @@ def whole(answer: str, sources: Sequence[Source]) -> GeneratedAnswer:
     )
 
 
+class Written:
+    """An answer on its way to the reader, who sees nothing of it before it is known to stand: before it cites
+    a source (or says, where it may, that there is `nothing`)."""
+
+    def __init__(self, known: set[int]) -> None:
+        self._citations = Citations(known)
+        self._held: list[str] = []
+        self._shown: list[str] = []
+        self.begun = False  # some text came
+        self.stands = False
+
+    @property
+    def cited(self) -> bool:
+        """Whether a source that was given is cited."""
+        return self._citations.any
+
+    @property
+    def text(self) -> str:
+        """What the reader has seen."""
+        return "".join(self._shown)
+
+    def feed(self, text: str, *, nothing: bool = False) -> str:
+        """The text that can be shown now."""
+        return self._let(self._citations.feed(text), nothing=nothing)
+
+    def cite(self, numbers: Sequence[int]) -> str:
+        """Put the numbers of the sources after a text that has none; the text that can be shown now."""
+        told = " " + "".join(f"[{n}]" for n in numbers)
+        return self.feed(told) if numbers and self.begun else ""
+
+    def close(self, *, nothing: bool) -> str:
+        """The rest. Raises BadModelReply where there is no answer, or none that stands."""
+        rest = self._let(self._citations.close(), nothing=nothing)
+        if not self.begun:
+            raise BadModelReply("the model wrote no answer")
+        if not self.stands:
+            raise BadModelReply("the model wrote an answer that cites none of its sources")
+        return rest
+
+    def _let(self, text: str, *, nothing: bool) -> str:
+        self.begun = self.begun or bool(text.strip())
+        self.stands = self.begun and (self.stands or nothing or self.cited)
+        self._held.append(text)
+        if not self.stands:
+            return ""
+        shown = "".join(self._held)
+        self._held = []
+        self._shown.append(shown)
+        return shown
+
+
 class Citations:
-    """Lets `[n]` through only if source n was given; a model's invented number never reaches the client."""
+    """Lets `[n]` through only if source n was given; a model's invented number never reaches the client, and
+    leaves no gap. `[1, 2]` and brackets of other scripts become `[1][2]`. The text begins and ends with no
+    white space."""
 
     def __init__(self, known: set[int]) -> None:
         self._known = known
         self._held = ""
+        self._last = ""  # the last letter that was let through
+        self._gap = False  # a number went from the beginning of a line: the blanks after it go, too
+        self.any = False  # a source that was given is cited
 
     def feed(self, text: str) -> str:
-        """The text that can be shown now; a bracket that may become a citation is held back."""
+        """The text that can be shown now; a bracket that may become a citation is held back, and so is white
+        space, which may stand before one, or at the end."""
         text = self._held + text
         opened = _OPEN.search(text)
-        self._held = text[opened.start() :] if opened else ""
-        ready = text[: opened.start()] if opened else text
-        return _CITATION.sub(lambda found: found[0] if int(found[1]) in self._known else "", ready)
+        at = opened.start() if opened else len(text)
+        self._held = text[at:]
+        return self._through(text[:at])
 
     def close(self) -> str:
         """What was held back and became nothing."""
         held, self._held = self._held, ""
-        return held
+        return self._through(held).rstrip()
+
+    def _through(self, text: str) -> str:
+        passed: list[str] = []
+        at = 0
+        for found in _CITED.finditer(text):
+            passed.append(self._plain(text[at : found.start()]))
+            numbers = [int(n) for n in re.findall(r"\d+", found[2])]
+            known = "".join(f"[{n}]" for n in numbers if n in self._known)
+            if known:
+                self.any = True
+                passed.append(self._plain(found[1] + known))
+            else:
+                self._gap = self._gap or self._last in ("", "\n")
+            at = found.end()
+        passed.append(self._plain(text[at:]))
+        return "".join(passed)
+
+    def _plain(self, text: str) -> str:
+        if not self._last:
+            text = text.lstrip()
+        elif self._gap:
+            text = text.lstrip(" \t")
+        if text:
+            self._last = text[-1]
+            self._gap = False
+        return text
 
 
 class AnswerReader:
     """Takes the text of `"answer"` out of a JSON object while it streams; plain text passes as it is."""
 
     _START = re.compile(r'"' + ANSWER_KEY + r'"\s*:\s*"')
+    _FOUND = re.compile(r'"' + FOUND_KEY + r'"\s*:\s*"(\w+)"')
 
     def __init__(self, *, structured: bool) -> None:
         self._structured = structured
         self._seen = ""
         self._inside = False
         self._done = False
+        self.found = ""  # what stands before the answer of how much was found
 
     def feed(self, piece: str) -> str:
         """The next characters of the answer, unescaped; an escape that is cut waits for its rest."""
@@ -195,6 +324,8 @@ class AnswerReader:
             if start is None:
                 return ""
             self._inside = True
+            if (said := self._FOUND.search(self._seen, 0, start.start())) is not None:
+                self.found = said[1]
             self._seen = self._seen[start.end() :]
         return self._read()
 

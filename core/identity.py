@@ -1,4 +1,4 @@
-"""Signed tokens: the anonymous visitor's cookie, and what a person has yet to confirm."""
+"""Signed tokens (a visitor's cookie, what is yet to be confirmed), and what is sealed for our own eyes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from core.errors import ConfigError
 
 SECRET_BYTES = 32
+NONCE_BYTES = 12  # AES-GCM's own length (NIST SP 800-38D, 8.2)
 # The realm of ids that a visitor's cookie holds. Keys' and issuers' realms have a prefix, so none is this.
 COOKIE_REALM = "cookie"
 
@@ -51,6 +54,28 @@ class Signer:
             return None
         value: dict[str, Any] = body["v"]
         return value
+
+    def digest(self, purpose: str, text: str) -> str:
+        """What stands for a text where only whoever has the secret may find out which it is: hexadecimal,
+        always the same for the same."""
+        return self._mac(f"digest {purpose}", text).hex()
+
+    def seal(self, purpose: str, value: Mapping[str, Any]) -> str:
+        """The value encrypted and signed (AES-256-GCM, NIST SP 800-38D): unreadable without the secret."""
+        nonce = os.urandom(NONCE_BYTES)
+        return _encode(nonce + self._cipher(purpose).encrypt(nonce, orjson.dumps(dict(value)), None))
+
+    def unseal(self, purpose: str, sealed: str) -> dict[str, Any] | None:
+        """The value, or None for what was not sealed with this secret for this purpose."""
+        try:
+            raw = _decode(sealed)
+            value = orjson.loads(self._cipher(purpose).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], None))
+        except (ValueError, InvalidTag):
+            return None
+        return dict(value)
+
+    def _cipher(self, purpose: str) -> AESGCM:
+        return AESGCM(hmac.digest(self._secret, f"seal {purpose}".encode(), "sha256"))
 
     def _mac(self, purpose: str, payload: str) -> bytes:
         key = hmac.digest(self._secret, purpose.encode(), "sha256")

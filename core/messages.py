@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 RankingType = Literal["FAST_TRACK", "REGULAR_TRACK", "PROVISIONAL", "RETRIEVAL"]
 NoResultsReason = Literal["site_empty", "below_min_score", "filters", "retrieval_failed"]
+
+# How much of what was asked the sources of a written answer say.
+Found = Literal["all", "part", "nothing"]
+FOUND: tuple[Found, ...] = get_args(Found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +203,15 @@ class AnswerDelta:
 @dataclass(frozen=True, slots=True)
 class GeneratedAnswer:
     """The whole generated answer, once. `items` are its sources in the order of their `[n]`:
-    `{n, url, name, description, site, schema_object, document_id}`; `considered` those not cited."""
+    `{n, url, name, description, site, schema_object, document_id}`; `considered` those not cited. `found` is
+    how much of the question the model says they answer (`nothing`: the answer says just that), and absent
+    where nobody judged it."""
 
     type: ClassVar[str] = "nlws"
     answer: str
     items: tuple[dict[str, Any], ...] = ()
     considered: tuple[dict[str, Any], ...] = ()
+    found: Found | None = None
 
 
 @dataclass(frozen=True, slots=True)

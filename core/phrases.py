@@ -1,150 +1,355 @@
-"""Explicit memory phrases in several languages: what the memory step knows when there is no model."""
+"""What a message asks of the memory in so many words: what there is to go by without a model, and what a
+model's reading is held against.
+
+A message is read sentence by sentence. What it asks stands at its beginning, behind a greeting perhaps, or
+is its last sentence; in the middle of a text, in quotation marks, or where another text is handed over it is
+not the person's request. The patterns are in `core.phrase_rules`.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 
+from core.language import detect
 from core.memory.claims import is_sensitive, kind_of
 from core.memory.facts import Request
+from core.phrase_rules import (
+    ABBREVIATION,
+    CUE,
+    CUED,
+    ENGLISH,
+    HANDED_OVER,
+    I_FIRST,
+    KOREAN,
+    LANGUAGES,
+    LEAD,
+    NAME,
+    NEXT,
+    NOT_ASKED,
+    POLITE_QUESTION,
+    QUESTION,
+    SPOKEN,
+    SUPPOSED,
+    TAIL,
+    WORD,
+    Rules,
+)
 
-__all__ = ["is_sensitive", "memory_request"]
+__all__ = ["Asked", "asked_of_memory", "is_sensitive", "may_ask_to_remember"]
 
 # A request is short, and the patterns look at every place where one could begin and end.
 MAX_REQUEST_CHARS = 600
-_FLAGS = re.IGNORECASE | re.DOTALL
-_END = r"[\s.!\u3002\uff01~]*"
-_POLITE = r"(?:please[,\s]+|can you\s+(?:please\s+)?|could you\s+(?:please\s+)?)?"
-_ES_POLITE = r"(?:por favor[,\s]+)?"
-_IT_POLITE = r"(?:per favore[,\s]+)?"
-_ZH_POLITE = r"(?:请|請)?(?:你)?"
-
-# Each pattern takes the whole message: "remember that ..." in mid-question is not a request to us.
-# A question ("do you remember that ...?") is none either: see `_QUESTION`.
-_REMEMBER = tuple(
-    re.compile(pattern, _FLAGS)
-    for pattern in (
-        _POLITE
-        + r"(?:remember|note|keep in mind|don['’]?t forget)(?:\s+that)?[\s:,]+"
-        + r"(?P<fact>(?:i|i['’]\w+|my|we|we['’]\w+|our)\b.+)",
-        # About something else than the person only where the person is in it.
-        _POLITE
-        + r"(?:remember|note)(?:\s+that|\s*:)\s*(?P<fact>(?=.*\b(?:i|i['’]m|me|my|mine|we|us|our|ours)\b)"
-        + r"(?!(?:he|she|they|you|it|this|that|his|her|their|your)\b).+)",
-        _ES_POLITE + r"(?:recuerda|recuerde|acu[eé]rdate de|ten en cuenta|no olvides)\s+que\s+(?P<fact>.+)",
-        _IT_POLITE + r"(?:ricorda|ricordati|ricordi|tieni a mente|non dimenticare)\s+che\s+(?P<fact>.+)",
-        _ZH_POLITE + r"(?:记住|記住|记得|記得|别忘了|別忘了)[,\uff0c:\uff1a\s]*(?P<fact>.+)",
-        r"(?P<fact>.+?)(?:는|은)?\s*(?:것을|걸|거|점을)\s*(?:꼭\s*)?"
-        r"(?:기억해\s*(?:줘|주세요|두세요|둬)?|잊지\s*마(?:세요)?)[.!]?",
-        r"(?P<fact>.+?)(?:다고|라고)\s*(?:꼭\s*)?기억해\s*(?:줘|주세요|두세요|둬)?[.!]?",
-        r"(?:bitte\s+)?(?:merke? dir|denk daran|vergiss nicht)[,\s]+dass\s+(?P<fact>.+)",
-        r"(?:s['’]il (?:te|vous) pla[iî]t[,\s]+)?(?:souviens-toi|rappelle-toi|retiens|n['’]oublie pas)"
-        r"\s+qu(?:e\s+|['’])(?P<fact>.+)",
-    )
+MAX_BESIDE = 3  # other sentences before a request that stands last: more of them are a text
+MAX_SENTENCE_CHARS = 300  # what is longer is no request
+MAX_SENTENCES = 12  # in which a wish is looked for
+MAX_ABBREVIATION = 12
+MAX_LEADS = 4  # greetings and the like in front of a request
+_BLOT = "\ue000"
+_INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff]")
+# One character for one, so that what was said can be cut out as it was written.
+_PLAIN = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+_PLAIN |= dict.fromkeys(map(ord, "\u2018\u2019\u02bc\u00b4`"), "'") | {0x3000: " ", 0x3001: ",", 0xFF61: "。"}
+_QUOTED = re.compile(
+    '["\u201c\u201d\u201e][^"\u201c\u201d]*(?:["\u201c\u201d]|$)'
+    "|\u00ab[^\u00bb]*(?:\u00bb|$)|[\u300c\u300e\u300a][^\u300d\u300f\u300b]*(?:[\u300d\u300f\u300b]|$)"
+    r"|(?<!\w)'(?=\w)[^\n]{0,100}?\w[.!?,]?'(?!\w)"
 )
-_FORGET_ALL = tuple(
-    re.compile(pattern + _END, _FLAGS)
-    for pattern in (
-        _POLITE
-        + r"(?:forget|delete|erase|remove)\s+(?:everything|all|all of it|anything|whatever)"
-        + r"(?:\s+(?:that\s+)?you(?:['’]ve| have)?\s+(?:know|remember(?:ed)?|stored|kept|saved|learned))?"
-        + r"(?:\s+(?:about|of)\s+me)?",
-        _POLITE + r"(?:forget|delete|erase)\s+(?:me|(?:all\s+)?my\s+(?:memories|memory|data|facts))",
-        _ES_POLITE
-        + r"(?:olvida|olv[ií]date de|borra|elimina)\s+todo(?:\s+lo\s+que\s+(?:sabes|recuerdas))?"
-        + r"(?:\s+(?:sobre|de|acerca de)\s+m[ií])?",
-        _IT_POLITE
-        + r"(?:dimentica|dimenticati|cancella|scorda)(?:\s+di)?\s+tutto"
-        + r"(?:\s+(?:quello|ci[oò])\s+che\s+(?:sai|ricordi))?"
-        + r"(?:\s+(?:su|di)\s+(?:di\s+)?me)?",
-        _ZH_POLITE
-        + r"(?:忘记|忘記|忘掉|删除|刪除|清除)(?:你)?(?:知道|记得|記得|记住|記住)?(?:的)?"
-        + r"(?:关于|關於|有关|有關)?我?的?"
-        + r"(?:一切|所有(?:信息|資訊|记忆|記憶|事情|事)?|全部)",
-        r"(?:나|저|내)(?:에\s*대한|에\s*대해|에\s*관한)?\s*(?:아는\s*|기억하는\s*)?"
-        r"(?:모든\s*(?:것|걸|정보|기억)|전부|다)(?:을|를)?\s*"
-        r"(?:잊어|지워|삭제해)\s*(?:줘|주세요)?",
-    )
+_SENTENCE_END = re.compile(r"[.!?…]+(?=\s|$)|[。！？]+|[!?]+(?=[^\x00-\x7f])|\n+|\.(?=[^\x00-\x7f])")
+# "Remember that Ann hates garlic": a name, and a verb of the third person.
+_NAME_FIRST = re.compile(
+    r"[A-ZÁÉÍÓÚÑÈÀÌÒÙ][\w'-]+(?:\s+[A-ZÁÉÍÓÚÑÈÀÌÒÙ][\w'-]+)*\s+(?:no\s+|non\s+)?"
+    r"(?:is|was|has|does|doesn't|isn't|can't|\w+s|es|est[aá]|tiene|odia|ama|[eè]|ha|\w+[ae])\s"
 )
-_FORGET = tuple(
-    re.compile(pattern, _FLAGS)
-    for pattern in (
-        _POLITE + r"forget\s+(?:that\s+|about\s+)?(?P<fact>(?:i|i['’]\w+|my|we|we['’]\w+|our)\b.+)",
-        _POLITE
-        + r"(?:forget|delete|erase|remove)\s+"
-        + r"(?:what\s+you\s+(?:know|remember|stored|kept)|your\s+(?:note|memory))"
-        + r"\s+(?:about|of|that)\s+(?P<fact>.+)",
-        _POLITE + r"(?:don['’]?t|do not|stop)\s+remember(?:ing)?\s+that\s+(?P<fact>.+?)(?:\s+any\s*more)?",
-        _ES_POLITE + r"(?:olvida|olvide|olv[ií]date\s+de|borra)\s+(?:que\s+|lo\s+de\s+que\s+)(?P<fact>.+)",
-        _IT_POLITE + r"(?:dimentica|dimenticati|scorda|scordati|cancella)\s+che\s+(?P<fact>.+)",
-        _ZH_POLITE + r"(?:忘记|忘記|忘掉|忘了|别再记得|別再記得|删除|刪除)[,\uff0c:\uff1a\s]*(?P<fact>我.+)",
-        r"(?P<fact>.+?)(?:는|은)?\s*(?:것|걸|거|점|사실)(?:을|은)?\s*(?:이제\s*)?(?:잊어|지워|삭제해)\s*(?:줘|주세요|버려)?[.!]?",
-        r"(?:bitte\s+)?vergiss[,\s]+dass\s+(?P<fact>.+)",
-        r"(?:s['’]il (?:te|vous) pla[iî]t[,\s]+)?oublie\s+qu(?:e\s+|['’])(?P<fact>.+)",
-    )
-)
-_LIST = tuple(
-    re.compile(pattern + r"[\s.!?\u3002\uff01\uff1f]*", _FLAGS)
-    for pattern in (
-        r"what\s+(?:all\s+)?(?:do|did|have)\s+you\s+(?:know|remember(?:ed)?|stored?|kept|keep|saved?|learned|noted?)"
-        r"\s+(?:about|of)\s+me",
-        r"what\s+(?:do\s+you\s+remember|have\s+you\s+remembered|are\s+my\s+memories)",
-        r"(?:please\s+)?(?:show|list|tell)\s+(?:me\s+)?(?:my\s+memories|(?:everything|all|what)\s+(?:that\s+)?you\s+"
-        r"(?:know|remember|have\s+(?:stored|kept|saved|remembered))\s+about\s+me)",
-        r"¿?\s*qu[eé]\s+(?:es\s+lo\s+que\s+)?(?:sabes|recuerdas|has\s+guardado)\s+(?:sobre|de|acerca\s+de)\s+m[ií]",
-        _ES_POLITE
-        + r"(?:mu[eé]strame|dime|ens[eé][nñ]ame)\s+(?:todo\s+)?lo\s+que\s+(?:sabes|recuerdas)"
-        + r"\s+(?:sobre|de)\s+m[ií]",
-        r"(?:che\s+)?cosa\s+(?:sai|ricordi|hai\s+memorizzato)\s+(?:su|di)\s+(?:di\s+)?me",
-        _IT_POLITE
-        + r"(?:mostrami|dimmi)\s+(?:tutto\s+)?(?:quello|ci[oò]|cosa)\s+(?:che\s+)?(?:sai|ricordi)"
-        + r"\s+(?:su|di)\s+(?:di\s+)?me",
-        r"(?:关于|關於)我[,,]?\s*你(?:都)?(?:知道|记得|記得|记住了|記住了)(?:些)?(?:什么|什麼|哪些)",
-        r"你(?:都)?(?:知道|记得|記得|记住了|記住了|了解)(?:些)?(?:关于|關於)我的?(?:些)?"
-        r"(?:什么|什麼|哪些(?:事|信息)?|事情|一切)",
-        r"你对我(?:了解|知道|记得)(?:些)?(?:什么|多少|哪些)",
-        r"(?:나|저)에\s*(?:대해|대해서|관해)\s*(?:무엇을|뭘|뭐를|뭐|어떤\s*것을)\s*(?:알고\s*있|기억하|알아|기억해).*",
-        r"was\s+wei(?:ß|ss)t\s+du\s+über\s+mich",
-        r"que\s+sais-tu\s+(?:de|sur)\s+moi",
-    )
-)
-_QUESTION = re.compile(r"(?:[?\uff1f]|[吗嗎]\s*[?\uff1f.\u3002]?)\s*$")
-_ASKED_POLITELY = re.compile(
-    r"(?:can|could) you\s+(?:please\s+)?(?:remember|forget)\s+(?:that|everything)", _FLAGS
-)
-# Not said of the person, or not said as true: a quotation, a case that is only supposed.
-_NOT_MEANT = re.compile(
-    r"[\"“”«»„‘「『]|(?:if\b|suppose|imagine|what if|whether|in case|si\s|se\s|supongamos|immagina"
-    r"|falls\b|wenn\b|如果|假如|假设|만약|혹시)",
-    _FLAGS,
-)
+_ASKED_END = re.compile(r"[?\s吗嗎]+$")
+_CUT_ENDS = " \t\n.,!?;:。…~-"
 
 
-def memory_request(text: str) -> Request | None:
-    """What a message explicitly asks of the memory, or None: to remember a fact, to forget one or all, or to
-    tell what is kept."""
-    said = " ".join(text.split())
-    if len(said) > MAX_REQUEST_CHARS:
-        return None
-    if any(pattern.fullmatch(said) for pattern in _LIST):
-        return Request(text="", action="list")
-    if _QUESTION.search(said) and not _ASKED_POLITELY.match(said):
-        return None
-    asked = _QUESTION.sub("", said).strip()
-    if any(pattern.fullmatch(asked) for pattern in _FORGET_ALL):
-        return Request(text="", action="forget", everything=True)
-    for pattern in _REMEMBER:
-        fact = _fact(pattern, said)
-        if fact:
-            return Request(text=fact, kind=kind_of(fact), sensitive=is_sensitive(fact))
-    for pattern in _FORGET:
-        fact = _fact(pattern, said)
-        if fact:
-            return Request(text=fact, action="forget")
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a message asks of the memory; `more`: it says something else, too, that wants an answer."""
+
+    requests: tuple[Request, ...] = ()
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A sentence as it was said, and made plain: of the same length."""
+
+    said: str
+    plain: str
+
+    def part(self, start: int, end: int | None = None) -> _Piece:
+        return _Piece(self.said[start:end], self.plain[start:end])
+
+    def stripped(self) -> _Piece:
+        start = len(self.plain) - len(self.plain.lstrip(_CUT_ENDS))
+        return self.part(start, max(start, len(self.plain.rstrip(" \t\n"))))
+
+
+def asked_of_memory(text: str) -> Asked:
+    """To remember facts, to forget one or all, or to tell what is kept; and whether there is more to it."""
+    if len(" ".join(text.split())) > MAX_REQUEST_CHARS:
+        return Asked(more=True)
+    whole = _whole(text)
+    waiting = deque(_sentences(whole))
+    found: list[Request] = []
+    beside: list[_Piece] = []
+    while waiting:
+        piece = _without_lead(waiting.popleft())
+        if not piece.plain.strip(_CUT_ENDS):
+            continue
+        if beside and (waiting or not _trusted(beside)):
+            beside.append(piece)
+            continue
+        if beside and (said := _said_before(piece, beside[-1])):
+            found.append(said)
+            beside.pop()
+            continue
+        requests, rest = _requests(piece)
+        found += requests
+        if not requests:
+            beside.append(piece)
+        elif rest is not None:
+            waiting.appendleft(rest)
+    return Asked(_settled(found, more=bool(beside)), bool(beside))
+
+
+def may_ask_to_remember(text: str) -> bool:
+    """Whether a message can be meant as a request to remember something of its writer, in any build of
+    sentence: a model that reads one out of anything else is wrong.
+
+    Some sentence, outside of quotation marks, has a word by which one asks for that, is no mere question,
+    says nothing to the contrary, and is not about somebody else.
+    """
+    whole = _whole(text)
+    if any(request.action == "remember" for request in asked_of_memory(text).requests):
+        return True
+    cued = detect(whole.said) in CUED
+    before: list[_Piece] = []
+    for sentence in islice(_sentences(whole), MAX_SENTENCES):
+        if not _trusted(before):
+            return False
+        if len(sentence.plain) > MAX_SENTENCE_CHARS:
+            before.append(sentence)
+            continue
+        head = _head(sentence)
+        if _may_ask(head) and (CUE.search(head.plain) or not cued):
+            return True
+        if _without_lead(sentence).plain.strip(_CUT_ENDS):
+            before.append(sentence)
+    return False
+
+
+def _may_ask(piece: _Piece) -> bool:
+    """Whether nothing in a sentence says that it is no request, or one about somebody else."""
+    denied = any(
+        _is_question(one) or NOT_ASKED.match(one.plain) or SUPPOSED.match(one.plain)
+        for one in (piece, _without_lead(piece))
+    )
+    return not denied and not _names_others(piece)
+
+
+# ---------------------------------------------------------------- the text
+
+
+def _whole(text: str) -> _Piece:
+    said = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+    said = "\n".join(line for line in (" ".join(line.split()) for line in said.splitlines()) if line)
+    plain = said.translate(_PLAIN)
+    return _Piece(said, _QUOTED.sub(lambda found: _BLOT * len(found[0]), plain))
+
+
+def _sentences(whole: _Piece) -> Iterator[_Piece]:
+    start = 0
+    for end in _SENTENCE_END.finditer(whole.plain):
+        if end[0] == "." and ABBREVIATION.search(
+            whole.plain[max(start, end.start() - MAX_ABBREVIATION) : end.start()]
+        ):
+            continue
+        yield whole.part(start, end.end()).stripped()
+        start = end.end()
+    if whole.plain[start:].strip(_CUT_ENDS):
+        yield whole.part(start).stripped()
+
+
+def _without_lead(piece: _Piece) -> _Piece:
+    """Without the greeting, the name, the "also" in front of a request; elsewhere without a greeting."""
+    for _ in range(MAX_LEADS):
+        greeting = LEAD.match(piece.plain)
+        found = greeting or NAME.match(piece.plain)
+        if found is None or not found[0]:
+            break
+        rest = piece.part(found.end()).stripped()
+        named = _behind_a_name(rest) if greeting else rest if _begins_as_request(rest) else None
+        if named is None and (not greeting or _begins_as_request(piece)):
+            break
+        piece = named or rest
+    return piece
+
+
+def _behind_a_name(piece: _Piece) -> _Piece | None:
+    """The request that begins here, or behind one or two words: "hey Anna, ..."."""
+    for _ in range(3):
+        if _begins_as_request(piece):
+            return piece
+        word = WORD.match(piece.plain)
+        if word is None:
+            return None
+        piece = piece.part(word.end()).stripped()
     return None
 
 
-def _fact(pattern: re.Pattern[str], said: str) -> str:
-    match = pattern.fullmatch(said)
-    if match is None or _NOT_MEANT.match(match["fact"].strip()):
-        return ""
-    return re.sub(r"[.!?\u3002\uff01\uff1f\s]+$", "", match["fact"].strip())
+def _begins_as_request(piece: _Piece) -> bool:
+    return _request(_head(piece)) is not None
+
+
+def _head(piece: _Piece) -> _Piece:
+    """A sentence up to the search that may stand beside the request in it."""
+    at = _next(piece)
+    return piece if at is None else piece.part(0, at)
+
+
+def _next(piece: _Piece) -> int | None:
+    found = NEXT.search(piece.plain, 1)
+    # What looks like a question may be the "ok?" behind the request.
+    return found.start() if found and found.start() < len(_without_tail(piece).plain) else None
+
+
+def _is_question(piece: _Piece) -> bool:
+    plain = TAIL.sub("", piece.plain)
+    return QUESTION.search(plain) is not None and not POLITE_QUESTION.match(plain)
+
+
+# ---------------------------------------------------------------- what is asked
+
+
+def _requests(piece: _Piece) -> tuple[list[Request], _Piece | None]:
+    """What a sentence asks, and the rest of it that is still to be read."""
+    whole = _request(piece)
+    if whole is not None and whole.action == "list":
+        return [whole], None
+    at = _next(piece)
+    if at is not None and (first := _request(piece.part(0, at))) is not None:
+        return [first], piece.part(at).stripped()
+    return ([whole], None) if whole is not None else ([], None)
+
+
+def _request(piece: _Piece) -> Request | None:
+    if len(piece.plain) > MAX_SENTENCE_CHARS:
+        return None
+    cut = _without_tail(piece)
+    if any(pattern.fullmatch(cut.plain) for rules in LANGUAGES for pattern in rules.listing):
+        return Request(text="", action="list")
+    if _is_question(piece):
+        return None
+    for rules in LANGUAGES:
+        if any(pattern.fullmatch(cut.plain) for pattern in rules.forget_all):
+            return Request(text="", action="forget", everything=True)
+    for rules in LANGUAGES:
+        for pattern in rules.remember:
+            if (fact := _fact(cut, pattern)) and _is_of_the_person(fact, rules):
+                text = _written(fact, rules)
+                return Request(text=text, kind=kind_of(text), sensitive=is_sensitive(text))
+    for rules in LANGUAGES:
+        for pattern in rules.forget:
+            if (fact := _fact(cut, pattern)) and not SPOKEN.match(fact.plain):
+                return Request(text=_written(fact, rules), action="forget")
+    return None
+
+
+def _fact(piece: _Piece, pattern: re.Pattern[str]) -> _Piece | None:
+    found = pattern.fullmatch(piece.plain)
+    if found is None:
+        return None
+    fact = _without_tail(piece.part(*found.span("fact")).stripped())
+    return None if not fact.plain or SUPPOSED.match(fact.plain) else fact
+
+
+def _is_of_the_person(fact: _Piece, rules: Rules) -> bool:
+    """Whether who speaks is meant, and not somebody else or a mere name of a thing."""
+    plain = fact.plain + " "
+    if rules.others.match(plain) or not rules.own.match(plain):
+        return False
+    return len(fact.plain) > 2 and not fact.plain.startswith(_BLOT)
+
+
+def _without_tail(piece: _Piece) -> _Piece:
+    """Without "please", "ok?", and the like behind it."""
+    while (found := TAIL.search(piece.plain)) or (found := _ASKED_END.search(piece.plain)):
+        piece = piece.part(0, found.start())
+    return piece
+
+
+def _said_before(piece: _Piece, before: _Piece) -> Request | None:
+    """The statement in the sentence before "remember that", if it is said of the person."""
+    that = _without_tail(piece)
+    cut = _without_tail(before)
+    if _is_question(before) or SUPPOSED.match(cut.plain):
+        return None
+    for rules in LANGUAGES:
+        if rules.that.fullmatch(that.plain) and _is_of_the_person(cut, rules):
+            if rules is ENGLISH and not I_FIRST.match(cut.plain):
+                return None
+            return Request(text=cut.said, kind=kind_of(cut.said), sensitive=is_sensitive(cut.said))
+    return None
+
+
+def _trusted(beside: list[_Piece]) -> bool:
+    return len(beside) <= MAX_BESIDE and not any(HANDED_OVER.search(piece.plain) for piece in beside)
+
+
+def _settled(found: list[Request], *, more: bool) -> tuple[Request, ...]:
+    """Beside something else, what is to be forgotten is asked about: it was said in passing."""
+    return tuple(
+        replace(request, certain=False) if more and request.action == "forget" else request
+        for request in found
+    )
+
+
+def _names_others(piece: _Piece) -> bool:
+    """Whether what is to be remembered is about somebody else, as far as the words around it tell."""
+    for rules in LANGUAGES:
+        found = rules.named.search(piece.plain)
+        if found is None:
+            continue
+        fact = found["fact"] + " "
+        if rules.others.match(fact) or fact.startswith(_BLOT):
+            return True
+        if _NAME_FIRST.match(fact) and not rules.own.match(fact):
+            return True
+    return False
+
+
+def _written(fact: _Piece, rules: Rules) -> str:
+    """The fact as a sentence of its own: Korean says what is to be remembered in a clause."""
+    return _korean(fact.said) if rules is KOREAN else fact.said
+
+
+def _korean(clause: str) -> str:
+    """A quoting clause as a statement: "한다고" and "한다는 것을" as "한다", "하는 것" as well."""
+    said = re.sub(r"\s*(?:한|말한)?\s*(?:(?:것|거|점|사실)(?:을|를|은|도)?|걸)\s*$", "", clause)
+    if said.endswith(("다고", "다는")):
+        return said[:-1]
+    if said.endswith(("라고", "라는")):
+        noun = said[:-2]
+        if noun.endswith("아니"):
+            return noun + "다"
+        return noun[:-1] if noun.endswith("이") and _closed(noun[-2:-1]) else noun
+    if said.endswith(("있는", "없는")):
+        return said[:-1] + "다"
+    if said.endswith("는") and said != clause and len(said) > 1:
+        stem = said[:-1]
+        # A syllable without a final consonant takes the \u3134 of "-\u3134다"; others take "는다".
+        return said + "다" if _closed(stem[-1]) else stem[:-1] + chr(ord(stem[-1]) + 4) + "다"
+    return clause
+
+
+def _closed(syllable: str) -> bool:
+    """Whether a Hangul syllable ends in a consonant (Unicode, 3.12: the index modulo 28)."""
+    return len(syllable) == 1 and "가" <= syllable <= "힣" and (ord(syllable) - 0xAC00) % 28 != 0

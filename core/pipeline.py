@@ -7,18 +7,18 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from core.access import Scope
 from core.conversation import Conversations, Record, told, with_history
 from core.conversation_rows import Entry
+from core.deadline import Deadline
 from core.documents import Candidate, Documents
-from core.errors import AskError, ModelError, ModelTimeout, StoreError
+from core.errors import AskError, MemoryFailed, ModelError, ModelTimeout, StoreError
 from core.generation import choose, extract, generate, summarize, whole
-from core.ingestion.text import plain
+from core.items import item_of, key_of, leaned, of_kind, on_scale, once
 from core.language import detect
 from core.memory import Memory
-from core.memory.claims import leaning
 from core.messages import (
     AskingSites,
     AskUser,
@@ -26,35 +26,39 @@ from core.messages import (
     Debug,
     Decontextualized,
     Failure,
+    Forgotten,
     GeneratedAnswer,
     Header,
     Irrelevant,
     Item,
+    Memories,
     Message,
     NoResults,
     NoResultsReason,
     RankingType,
+    Remember,
     Results,
     Started,
     ToolSelection,
     UsedMemories,
 )
-from core.passages import best_of
 from core.prompting.ask import Prompter
-from core.prompting.schema_types import BASE, kinds
-from core.providers.base import Usage, Where
+from core.prompting.library import PromptLibrary
+from core.providers.base import Usage
 from core.providers.traced import Traced
 from core.query import Query
 from core.ranking import BatchFailed, Ranker, Scored
-from core.retrieval import Part, Retriever
+from core.retrieval import Part, Retriever, filtered
 from core.selection import Selection
-from core.steps import STEP_CALLS, Decontextualize, DetectMemory, Outcome, SideStep, Step, beside
+from core.steps import STEP_CALLS, Decontextualize, DetectMemory, Outcome, SideStep, beside
 from core.steps.context import with_context
 from core.steps.decontextualize import leans_on_something, parts_of
 from core.steps.memory import commands
+from core.steps.running import StepRunner
 from core.tools import SEARCH, Choice, Kit, Tool, ToolAnswer, chosen, described, tool_for
 from core.tools.base import CHOSEN_SCORE
 from core.tools.rules import may_be_for_a_tool
+from core.weighing import Weighing
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +83,7 @@ class PipelineSettings:
 
     max_results: int
     min_score: int
+    answer_s: float  # what one answer may ask of the model in all
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -95,6 +100,8 @@ class Pipeline:
         prompter: Prompter | None,
         ranker: Ranker | None,
         settings: PipelineSettings,
+        library: Callable[[], PromptLibrary],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._documents = documents
         self._retriever = retriever
@@ -103,6 +110,8 @@ class Pipeline:
         self._prompter = prompter
         self._ranker = ranker
         self._settings = settings
+        self._library = library
+        self._clock = clock
 
     @property
     def llm(self) -> str:
@@ -146,12 +155,12 @@ class _Answer:
         self._board: Sequence[Entry] = ()
         self._usage = Usage()
         self._began = time.monotonic()
+        self._deadline = Deadline.after(pipeline._settings.answer_s)
         self._timings: dict[str, float] = {}
         self._degraded = False
         self._told: set[str] = set()
         self._memory_handled = False
         self._learn_from: Query | None = None
-        self._beside: Mapping[str, asyncio.Task[Outcome]] = {}
         self._verdict: asyncio.Task[AskUser | Irrelevant | None] | None = None
         self._shown = False  # something that is final: an item, or that there is none
         # A question keeps the prompts it began with, whatever is reloaded while it runs.
@@ -161,8 +170,15 @@ class _Answer:
         self._joined: str | None = None
         if pipeline._prompter is not None:
             self._traced = Traced(pipeline._prompter.model) if query.debug else None
-            self._prompter = pipeline._prompter.for_question(self._usage, self._mark, model=self._traced)
+            self._prompter = pipeline._prompter.for_question(
+                self._usage, self._mark, model=self._traced, deadline=self._deadline
+            )
             self._ranker = pipeline._ranker and pipeline._ranker.using(self._prompter)
+        self._steps = StepRunner(
+            self._prompter, self._usage, self._deadline, mark=self._mark, fail=self._fail
+        )
+        library = self._prompter.library if self._prompter is not None else pipeline._library()
+        self._weighing = Weighing(library, pipeline._clock(), query.near)
 
     async def conduct(self) -> None:
         """Everything between the first message and the last."""
@@ -241,53 +257,20 @@ class _Answer:
                 retrieval.cancel()
                 query = query.with_(decontextualized_query=rewritten)
                 retrieval = tasks.create_task(self._retrieve([Part(rewritten)], query))
-            self._beside = {
-                name: tasks.create_task(self._side_step(name, step, query))
-                for name, step in self._side_steps(query).items()
-            }
+            self._steps.start_beside(self._side_steps(query), query, tasks)
             items = await self._unless_settled(query, retrieval, memory)
-            self._drop_late_steps()
+            self._steps.drop_late()
             await memory
         return items
 
     def _side_steps(self, query: Query) -> Mapping[str, SideStep]:
         """Those there are calls left for, beside the memory's, the rewriting's, and what a tool may need."""
-        if self._prompter is None:
+        if self._prompter is None or self._given_up():
             return {}
         remembers = self._p._memory is not None and query.remember
         rewrote = "decontextualize" in self._timings
         for_tool = may_be_for_a_tool(query.decontextualized_query or query.text)
         return beside(query, self._prompter, STEP_CALLS - remembers - rewrote - for_tool)
-
-    async def _side_step(self, name: str, step: SideStep, query: Query) -> Outcome:
-        """What the step found in its time; where it fails or is late the answer goes on without it."""
-        assert self._prompter is not None
-        try:
-            async with asyncio.timeout(self._limit(step, query)):
-                outcome = await step.run(query, self._prompter, self._usage)
-        except (TimeoutError, AskError) as failed:
-            self._skipped(name, failed)
-            return Outcome()
-        self._mark(name)
-        return outcome
-
-    def _drop_late_steps(self) -> None:
-        """The answer stands: what a step has not said by now has no use."""
-        for name, task in self._beside.items():
-            if not task.done():
-                task.cancel()
-                self._mark(f"{name}_skipped")
-
-    def _limit(self, step: Step | SideStep, query: Query) -> float:
-        """Seconds that the step may take: its prompt's own `timeout`, else the step's."""
-        prompt = self._prompter and self._prompter.find(step.prompt(query), query)
-        return (prompt and prompt.timeout_s) or step.limit_s
-
-    def _skipped(self, name: str, why: BaseException) -> None:
-        """Go on without a step: `complete.timings` names it, the log says why."""
-        self._mark(f"{name}_skipped")
-        reason = why.message if isinstance(why, AskError) else "late"
-        log.warning("step.skipped", extra={"step": name, "reason": reason, "query_id": self._query.query_id})
 
     async def _unless_settled(
         self,
@@ -298,7 +281,7 @@ class _Answer:
         """The answer; or, if a step says so before anything is shown, why there is none (or what is needed
         first), and then nothing is ranked any further."""
         work = asyncio.create_task(self._work(query, retrieval, memory))
-        self._verdict = asyncio.create_task(self._judged())
+        self._verdict = asyncio.create_task(self._steps.verdict())
         try:
             await asyncio.wait({work, self._verdict}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
@@ -313,24 +296,6 @@ class _Answer:
             for task in (work, self._verdict):
                 task.cancel()
             await asyncio.gather(work, self._verdict, return_exceptions=True)
-
-    async def _judged(self) -> AskUser | Irrelevant | None:
-        """The first reason not to answer."""
-        deciding = [self._beside[name] for name in ("required_info", "relevance") if name in self._beside]
-        for outcome in asyncio.as_completed(deciding):
-            found = await outcome
-            if found.ask is not None:
-                return found.ask
-            if found.irrelevant is not None:
-                return Irrelevant(found.irrelevant)
-        return None
-
-    async def _may_show(self) -> bool:
-        """Whether nothing has to be asked back first. Only that is waited for: a site's answer to a question
-        that is not for it does no harm."""
-        if "required_info" not in self._beside:
-            return True
-        return (await asyncio.shield(self._beside["required_info"])).ask is None
 
     async def _work(
         self,
@@ -361,11 +326,12 @@ class _Answer:
         if choice is None:
             return None
         self._send(ToolSelection(tool.name, choice.score, dict(choice.parameters)))
+        limit = self._deadline.within(TOOL_S)
         try:
-            async with asyncio.timeout(TOOL_S):
+            async with asyncio.timeout(limit):
                 answer = await tool.run(query, choice.parameters, kit)
         except TimeoutError:
-            self._fail(ModelTimeout(f"the tool `{tool.name}` gave no answer within {TOOL_S:g} s"))
+            self._fail(ModelTimeout(f"the tool `{tool.name}` gave no answer within {limit:.3g} s"))
             answer = None
         except AskError as failed:
             self._fail(failed)
@@ -385,10 +351,10 @@ class _Answer:
         """Whether the question is for the tool; one that the client insists on is taken in any case."""
         forced = query.tool is not None
         try:
-            async with asyncio.timeout(TOOL_CHOICE_S):
+            async with asyncio.timeout(self._deadline.within(TOOL_CHOICE_S)):
                 choice = await chosen(tool, query, kit, described())
         except (TimeoutError, AskError) as failed:
-            self._skipped("tool_choice", failed)
+            self._steps.skipped("tool_choice", failed, query)
             return Choice() if forced else None
         self._mark("tool_choice")
         if forced:
@@ -405,22 +371,24 @@ class _Answer:
             return found
 
         def item(one: Candidate, score: float | None, description: str) -> Item:
-            track: RankingType = "RETRIEVAL" if self._prompter is None else "REGULAR_TRACK"
-            return self._item(query, one, score, track, description)
+            track: RankingType = "RETRIEVAL" if prompter is None else "REGULAR_TRACK"
+            return item_of(query, one, score, track, description)
 
+        # Of a model that is not asked any more a tool knows no more than where there is none.
+        prompter, ranker = (None, None) if self._given_up() else (self._prompter, self._ranker)
         return Kit(
             usage=self._usage,
             search=search,
             item=item,
             found=retrieved,
-            min_score=self._threshold(query) if query.min_score is None else query.min_score,
-            prompter=self._prompter,
-            ranker=self._ranker,
+            min_score=self._least_score(query),
+            prompter=prompter,
+            ranker=ranker,
         )
 
     async def _tell(self, answer: ToolAnswer) -> bool:
         """Show a tool's answer and the items it rests on, unless something is to be known first."""
-        if not await self._may_show():
+        if not await self._steps.may_show():
             return False
         self._shown = True
         for message in answer.messages:
@@ -471,7 +439,7 @@ class _Answer:
         query = query.with_(whiteboard=told(self._board))
         if not leans_on_something(query):
             return None
-        outcome = await self._step("decontextualize", Decontextualize(), query)
+        outcome = await self._steps.run("decontextualize", Decontextualize(), query)
         self._mark("decontextualize")
         if outcome.unsure and query.prev:
             # It could not be rewritten: what is searched together is judged together.
@@ -485,13 +453,18 @@ class _Answer:
         if self._p._memory is None or not query.remember:
             return
         if outcome is None:
-            outcome = await self._step("memory", DetectMemory(), query)
+            outcome = await self._steps.run("memory", DetectMemory(), query)
         self._mark("memory")
         for request in outcome.memory:
             self._memory_handled = True
+            # Once begun it is finished, also if the person leaves now or the time is up: it was asked for.
+            handling = asyncio.create_task(self._p._memory.handle(query, request))
+            handling.add_done_callback(_looked_at)
             try:
-                # Once begun it is finished, also if the person leaves now: it was asked for.
-                self._send(await asyncio.shield(self._p._memory.handle(query, request)))
+                await asyncio.wait({handling}, timeout=max(RECALL_S, self._deadline.left))
+                if not handling.done():
+                    raise MemoryFailed("remembering takes longer than an answer waits; it goes on")
+                self._send(handling.result())
             except AskError as failed:
                 self._fail(failed, degraded=False)
             except Exception:
@@ -501,22 +474,6 @@ class _Answer:
         if not outcome.memory:
             self._learn_from = query
 
-    async def _step(self, name: str, step: Step, query: Query) -> Outcome:
-        """What the step says; where the model fails or is late, what it can say without."""
-        if self._prompter is None:
-            return step.fallback(query)
-        limit = self._limit(step, query)
-        try:
-            async with asyncio.timeout(limit):
-                return await step.run(query, self._prompter, self._usage)
-        except TimeoutError as late:
-            self._skipped(name, late)
-            self._fail(ModelTimeout(f"the model gave no answer within {limit:g} s ({name})"))
-        except ModelError as failed:
-            self._skipped(name, failed)
-            self._fail(failed)
-        return step.fallback(query)
-
     async def _retrieve(self, parts: Sequence[Part], query: Query) -> list[Candidate] | AskError:
         """What is found, or as a value what failed: a speculative search must not end the other tasks."""
         try:
@@ -524,18 +481,18 @@ class _Answer:
                 found = await self._p._retriever.search(
                     parts,
                     sites=query.sites,
-                    limit=query.num_results,
-                    where=_filtered(query),
+                    limit=self._weighing.width(query.sites, query.num_results),
+                    where=filtered(query.item_type, query.tags),
                     languages=await self._p._documents.languages(query.sites),
                     on_failure=self._fail,
                 )
-                candidates = await self._p._documents.live(Scope.of(query.sites), found)
+                candidates = await self._p._documents.live(Scope.of(query.sites), found, query.tags)
         except TimeoutError:
             return StoreError(f"the search gave no answer within {RETRIEVAL_S:g} s")
         except AskError as failed:
             return failed
         self._mark("retrieval")
-        return _once(candidates)
+        return self._weighing.best(once(candidates), query.num_results)
 
     async def _show_provisional(
         self, retrieval: asyncio.Task[list[Candidate] | AskError], query: Query
@@ -545,7 +502,7 @@ class _Answer:
         if retrieval.cancelled() or isinstance(found := retrieval.result(), AskError):
             return
         page = found[query.start_num : query.start_num + query.max_results]
-        self._results([self._item(query, c, None, "PROVISIONAL") for c in page])
+        self._results([item_of(query, c, None, "PROVISIONAL") for c in page])
 
     async def _rank(
         self, query: Query, retrieved: list[Candidate] | AskError, memory: asyncio.Task[None]
@@ -556,27 +513,26 @@ class _Answer:
         if not retrieved:
             counts = await self._p._documents.sites(Scope.of(query.sites))
             empty = not any(site.documents for site in counts)
-            filtered = _filtered(query) is not None
-            reason: NoResultsReason = "site_empty" if empty else "filters" if filtered else "below_min_score"
+            narrowed = filtered(query.item_type, query.tags) is not None
+            reason: NoResultsReason = "site_empty" if empty else "filters" if narrowed else "below_min_score"
             # Nothing found by what still works says nothing about what is there.
             if StoreError.code in self._told:
                 reason = "retrieval_failed"
             return await self._nothing(reason, memory)
-        kind = self._kind_so_far()
-        if kind is not None and (narrowed := _of_kind(retrieved, kind)):
-            retrieved, query = narrowed, query.with_(item_type=kind)
-        threshold = query.min_score
-        if threshold is None:
-            threshold = self._threshold(query)
-        selection = Selection(start=query.start_num, size=query.max_results, min_score=threshold)
+        kind = self._steps.kind_so_far()
+        if kind is not None and (narrower := of_kind(retrieved, kind)):
+            retrieved, query = narrower, query.with_(item_type=kind)
+        selection = Selection(
+            start=query.start_num, size=query.max_results, min_score=self._least_score(query)
+        )
         sent: set[tuple[str, str]] = set()
-        if self._ranker is None or self._silent:
+        if self._ranker is None or self._given_up():
             self._rank_by_retrieval(query, retrieved, selection)
         else:
             await self._rank_by_model(query, retrieved, selection, sent)
-        if (kind := await self._kind()) is not None:
-            selection.narrow({_key(one) for one in _of_kind(retrieved, kind)})
-        if not await self._may_show():
+        if (kind := await self._steps.kind()) is not None:
+            selection.narrow({key_of(one) for one in of_kind(retrieved, kind)})
+        if not await self._steps.may_show():
             return ()
         final = selection.final()
         self._results([item for item in final if (item.site, item.document_id) not in sent])
@@ -584,22 +540,26 @@ class _Answer:
             return await self._nothing("below_min_score", memory)
         return final
 
-    @property
-    def _silent(self) -> bool:
-        """Whether the model has let a step of this question wait in vain: then nothing more is asked of it,
-        so that a model that never answers costs one call's time and not one after the other."""
+    def _given_up(self) -> bool:
+        """Whether nothing more is asked of the model for this question: it has let a step wait in vain (so
+        that one that never answers costs one call's time and not one after the other), or the answer's time
+        is up, which is then told. What is missing is placed by retrieval, or left out."""
+        if self._prompter is not None and self._deadline.over:
+            self._fail(ModelTimeout(f"the answer's time is up: {self._deadline.seconds:g} s"))
         return ModelTimeout.code in self._told
 
-    def _threshold(self, query: Query) -> int:
-        """The least score where the client names none: nothing is judged without a model."""
-        if self._ranker is None or self._silent:
+    def _least_score(self, query: Query) -> int:
+        """What the client names; else what holds here: nothing is judged without a model."""
+        if query.min_score is not None:
+            return query.min_score
+        if self._ranker is None or self._given_up():
             return 0
         return GATHER_SCORE if query.mode == "generate" else self._p._settings.min_score
 
     def _rank_by_retrieval(self, query: Query, retrieved: Sequence[Candidate], selection: Selection) -> None:
-        retrieved = _leaned(query, retrieved)
+        retrieved = leaned(query, retrieved)
         for place, candidate in enumerate(retrieved):
-            item = self._item(query, candidate, _on_scale(candidate, retrieved), "RETRIEVAL")
+            item = item_of(query, candidate, on_scale(candidate, retrieved), "RETRIEVAL")
             selection.offer(item, place)
 
     async def _rank_by_model(
@@ -618,59 +578,32 @@ class _Answer:
                 if isinstance(scored, BatchFailed):
                     self._fail(scored.error)
                     continue
-                item = self._scored_item(query, scored, retrieved, track)
+                item = self._scored_item(query, scored, retrieved, track, selection.min_score)
                 place = place_of[scored.candidate.document.key]
                 # Items that got no score are placed, not judged: the model's threshold is not for them.
                 exempt = scored.score is None and query.min_score is None
-                if not await self._may_show():
+                if not await self._steps.may_show():
                     return
-                kind = self._kind_so_far()
-                fits = kind is None or bool(_of_kind([scored.candidate], kind))
+                kind = self._steps.kind_so_far()
+                fits = kind is None or bool(of_kind([scored.candidate], kind))
                 if selection.offer(item, place, exempt=exempt) and scored.score is not None and fits:
                     sent.add((item.site, item.document_id))
                     self._results([item])
 
-    async def _kind(self) -> str | None:
-        """The kind of item that is meant, if that is sure."""
-        task = self._beside.get("item_type")
-        return None if task is None else (await asyncio.shield(task)).item_type
-
-    def _kind_so_far(self) -> str | None:
-        """The kind of item that is meant, if that is known by now: nothing waits for it but the last word."""
-        task = self._beside.get("item_type")
-        return task.result().item_type if task is not None and task.done() else None
-
     def _scored_item(
-        self, query: Query, scored: Scored, retrieved: Sequence[Candidate], track: RankingType
+        self, query: Query, scored: Scored, retrieved: Sequence[Candidate], track: RankingType, least: float
     ) -> Item:
         if scored.score is None:
-            return self._item(query, scored.candidate, _on_scale(scored.candidate, retrieved), "RETRIEVAL")
-        return self._item(query, scored.candidate, float(scored.score), track, scored.description)
-
-    def _item(
-        self,
-        query: Query,
-        candidate: Candidate,
-        score: float | None,
-        ranking_type: RankingType,
-        description: str = "",
-    ) -> Item:
-        document = candidate.document
-        return Item(
-            url=document.url,
-            name=document.name,
-            site=document.site,
-            score=score,
-            description=description or _passage(query, candidate),
-            schema_object=document.schema_object,
-            ranking_type=ranking_type,
-            document_id=document.document_id,
-        )
+            return item_of(query, scored.candidate, on_scale(scored.candidate, retrieved), "RETRIEVAL")
+        score = self._weighing.judged(scored.candidate.document, float(scored.score), least)
+        return item_of(query, scored.candidate, score, track, scored.description)
 
     async def _summarize(self, query: Query, items: Sequence[Item]) -> None:
         """A few sentences on the best items; where that fails the list stands without them."""
+        if not items:
+            return
         try:
-            writer = None if self._silent else self._prompter
+            writer = None if self._given_up() else self._prompter
             summary = await summarize(writer, query, items, self._usage)
         except ModelError as failed:
             self._fail(failed)
@@ -689,7 +622,7 @@ class _Answer:
             return ()
         said: list[str] = []
         answer: GeneratedAnswer | None = None
-        if self._prompter is not None and not self._silent:
+        if self._prompter is not None and not self._given_up():
             try:
                 async with aclosing(generate(self._prompter, query, sources, self._usage)) as written:
                     async for message in written:
@@ -753,19 +686,10 @@ _NOTHING: Mapping[NoResultsReason, str] = {
 }
 
 
-def _filtered(query: Query) -> Where | None:
-    """The store's filter; every item is a `Thing`."""
-    kind = query.item_type
-    return Where(must={"types": kind}) if kind is not None and kind != BASE else None
-
-
-def _key(candidate: Candidate) -> tuple[str, str]:
-    return candidate.document.site, candidate.document.document_id
-
-
-def _of_kind(candidates: Sequence[Candidate], kind: str) -> list[Candidate]:
-    """Those of this schema.org type or one below it."""
-    return [one for one in candidates if kind in kinds(one.document.types)]
+def _looked_at(done: asyncio.Task[Remember | Forgotten | Memories]) -> None:
+    """Nobody may be waiting any more for how it ended."""
+    if not done.cancelled() and (failed := done.exception()) is not None:
+        log.info("memory.ended", extra={"reason": str(failed)})
 
 
 def _cause(group: ExceptionGroup[Exception], query: Query) -> AskError:
@@ -787,37 +711,3 @@ def _asking(sites: Sequence[str]) -> AskingSites:
     return AskingSites(
         message=f"Asking {named}{more}" if sites else "There are no sites yet", sites=tuple(sites)
     )
-
-
-def _leaned(query: Query, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """The candidates in the light of what the asker likes and does not, where no model reads that."""
-    if not query.facts:
-        return candidates
-    texts = [f"{candidate.document.name}\n{candidate.text}" for candidate in candidates]
-    leans = leaning(texts, query.facts)
-    moved = [replace(c, score=max(0.0, c.score + lean)) for c, lean in zip(candidates, leans, strict=True)]
-    return sorted(moved, key=lambda candidate: -candidate.score)
-
-
-def _once(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Each document once, at its best place."""
-    first: dict[tuple[str, str], Candidate] = {}
-    for candidate in candidates:
-        first.setdefault((candidate.document.site, candidate.document.document_id), candidate)
-    return list(first.values())
-
-
-def _on_scale(candidate: Candidate, among: Sequence[Candidate]) -> float:
-    """The retrieval score as 0..100 within the answer (contract 4.6)."""
-    best = max(other.score for other in among)
-    return round(100 * candidate.score / best, 1) if best > 0 else 0.0
-
-
-def _passage(query: Query, candidate: Candidate) -> str:
-    """What of an item answers, by words alone: its description's best sentences, or the found chunk's."""
-    asked = query.decontextualized_query or " ".join([query.text, *query.prev[-1:]])
-    language = candidate.document.language or detect(candidate.text)
-    described = candidate.document.schema_object
-    prose = described.get("description") if isinstance(described, dict) else None
-    texts = [plain(prose), candidate.text] if isinstance(prose, str) else [candidate.text]
-    return best_of(texts, asked, language)

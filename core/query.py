@@ -58,6 +58,7 @@ class Query:
     item_type: str | None = None
     tool: str | None = None  # the tool the client insists on
     tags: tuple[Mapping[str, tuple[str, ...]], ...] = ()  # any object; all its names; any value
+    near: tuple[float, float] | None = None  # where the asker is: latitude, longitude
     provisional: bool = False
     remember: bool = True
     debug: bool = False  # only ever True for an operator

@@ -6,14 +6,14 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from heapq import nlargest
-from operator import itemgetter
+from heapq import nsmallest
 from typing import Any, Literal
 
-from core import language
+from core import language, tags
 from core.errors import AskError, BadQuery, StoreError
+from core.prompting.schema_types import BASE
 from core.providers.base import Embedder, Hit, LegQuery, SparseVector, Vector, VectorStore, Where
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ SearchMode = Literal["hybrid", "dense", "sparse"]
 MORE_ROUNDS = 2  # of searching where a few long documents filled the depth
 DEPTH = 200  # passages taken from each leg
 FIELDS = ("site", "document_id", "version", "n", "lang")
-KEYWORD_FIELDS = ("site", "document_id", "version", "types")
+KEYWORD_FIELDS = ("site", "document_id", "version", "types", tags.FIELD)
 ACROSS_LANGUAGES = 0.25  # of a sparse leg's weight that is left when only names can be the same word
 QUESTION_LANGUAGES = 4  # whose stems are tried for a question that is too short to tell its own
 UNSURE_STEMS = 0.6  # of their weight: a word in the text's own language would else count twice
@@ -43,6 +43,13 @@ class Part:
 
     text: str
     weight: float = 1.0
+
+
+def filtered(item_type: str | None, wanted: tags.TagFilter) -> Where | None:
+    """What the store is to leave out: items of other schema.org types (every item is a `Thing`), and those
+    whose tags do not fit. None if nothing."""
+    kinds = {} if item_type is None or item_type == BASE else {"types": item_type}
+    return Where(must=kinds, any_of=tags.groups(wanted)) if kinds or wanted else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,7 @@ class Retriever:
             if len(seen) >= limit or not full:
                 break
             # One long document fills a leg's depth: look again for what stands behind it.
-            others = Where(selected.must, {**selected.not_, "document_id": sorted(seen)})
+            others = replace(selected, not_={**selected.not_, "document_id": sorted(seen)})
             more = await self._hits(queries, others, on_failure)
             if not any(more.values()):
                 break
@@ -239,7 +246,7 @@ def _selected(sites: Sequence[str], where: Where | None) -> Where:
     if asked is not None:
         wanted = {asked} if isinstance(asked, str | int) else set(asked)
         allowed = [site for site in allowed if site in wanted]
-    return Where({**where.must, "site": allowed}, where.not_)
+    return replace(where, must={**where.must, "site": allowed})
 
 
 # ---------------------------------------------------------------- fusion
@@ -305,10 +312,17 @@ class _Fusion:
                 score=score,
                 legs=candidate.raw,
             )
-            for score, candidate in nlargest(
-                limit, ((self._score(each), each) for each in candidates), key=itemgetter(0)
+            for score, candidate in nsmallest(
+                limit, ((self._score(each), each) for each in candidates), key=_order
             )
         ]
+
+
+def _order(scored: tuple[float, _Candidate]) -> tuple[float, str, str, int, str]:
+    """Best first; what is equally good always in the same order, however the store gave it."""
+    score, candidate = scored
+    payload = candidate.payload
+    return -score, payload["site"], payload["document_id"], payload["n"], payload["version"]
 
 
 def _highest(scores: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -27,7 +27,7 @@ class Selection:
     def __init__(self, *, start: int, size: int, min_score: float) -> None:
         self._start = start
         self._size = size
-        self._min_score = min_score
+        self.min_score = min_score
         self._ranked: list[Ranked] = []
         self._keys: set[tuple[str, str]] = set()
         self.below = 0
@@ -39,7 +39,7 @@ class Selection:
         key = (item.site, item.document_id)
         if key in self._keys:
             return False
-        if not exempt and (item.score or 0.0) < self._min_score:
+        if not exempt and (item.score or 0.0) < self.min_score:
             self.below += 1
             return False
         self._keys.add(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from core.database import Database, documents
 
@@ -15,6 +16,8 @@ MAX_WORDS = 8
 BEFORE = (" ", "-", "'", "’", "(", "/", '"')
 # From Thai on, most scripts write words without spaces: there a word may begin anywhere.
 UNSPACED = "\u0e00"
+
+Like = Callable[..., sa.ColumnElement[bool]]
 
 
 class Suggester:
@@ -29,32 +32,36 @@ class Suggester:
         words = typed[:MAX_CHARS].split()[:MAX_WORDS]
         if not words or not among:
             return []
-        name = documents.c.name
-        query = (
-            sa.select(name)
-            .where(documents.c.site.in_(list(among)), *(_has(name, word) for word in words))
-            .group_by(name)
-            .order_by(sa.desc(_like(name, " ".join(words), [_start])), sa.func.length(name), name)
-            .limit(limit)
-        )
-        return await self._database.read(lambda c: list(c.execute(query).scalars()))
+
+        def work(c: Connection) -> list[str]:
+            # SQLite's LIKE takes the two cases of a letter for one; PostgreSQL has ILIKE for that.
+            name: sa.ColumnElement[str] = documents.c.name
+            like = name.ilike if c.dialect.name == "postgresql" else name.like
+            query = (
+                sa.select(name)
+                .where(documents.c.site.in_(list(among)), *(_has(like, word) for word in words))
+                .group_by(name)
+                .order_by(sa.desc(_like(like, " ".join(words), [_start])), sa.func.length(name), name)
+                .limit(limit)
+            )
+            return list(c.execute(query).scalars())
+
+        return await self._database.read(work)
 
 
-def _has(name: sa.ColumnElement[str], word: str) -> sa.ColumnElement[bool]:
-    anywhere = _like(name, word, [_anywhere])
+def _has(like: Like, word: str) -> sa.ColumnElement[bool]:
+    anywhere = _like(like, word, [_anywhere])
     if any(letter >= UNSPACED for letter in word):
         return anywhere
     # One look spares most names the other eight.
-    return sa.and_(anywhere, _like(name, word, [_start, *(_after(sign) for sign in BEFORE)]))
+    return sa.and_(anywhere, _like(like, word, [_start, *(_after(sign) for sign in BEFORE)]))
 
 
-def _like(
-    name: sa.ColumnElement[str], text: str, shapes: Iterable[Callable[[str], str]]
-) -> sa.ColumnElement[bool]:
-    """SQLite's LIKE knows the two cases of ASCII letters only: others are asked for in both."""
+def _like(like: Like, text: str, shapes: Iterable[Callable[[str], str]]) -> sa.ColumnElement[bool]:
+    """SQLite knows the two cases of ASCII letters only: others are asked for in both."""
     forms = {text} if text.isascii() else {text, text.lower(), text.upper(), text.lower().capitalize()}
     patterns = [shape(_literal(form)) for shape in shapes for form in sorted(forms)]
-    return sa.or_(*(name.like(pattern, escape="\\") for pattern in patterns))
+    return sa.or_(*(like(pattern, escape="\\") for pattern in patterns))
 
 
 def _literal(text: str) -> str:

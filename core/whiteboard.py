@@ -201,14 +201,16 @@ class Whiteboards:
     async def _ask(self, unseen: Unseen) -> list[Any] | None:
         """What the model would have on the board; None where the site has switched the prompt off."""
         assert self._prompter is not None
-        query = Query(text="", query_id="", conversation_id=unseen.conversation_id, sites=unseen.sites)
+        # For prompts and steps of a site's own that go by the question: the last thing that the person said.
+        asked = next((one["content"] for one in reversed(unseen.said) if one["role"] == "user"), "")
+        query = Query(text=asked, query_id="", conversation_id=unseen.conversation_id, sites=unseen.sites)
         usage = Usage()
         values: dict[str, Value] = {
             "whiteboard.max": self.max_entries,
             "whiteboard.current": [as_prompted(entry) for entry in unseen.board],
             "whiteboard.messages": unseen.said,
         }
-        reply = await self._prompter.ask(MAINTENANCE, query, usage, **values)
+        reply = await self._prompter.ask_apart(MAINTENANCE, query, usage, **values)
         log.info(
             "whiteboard.asked",
             extra={

@@ -129,7 +129,9 @@ async def _services(app: web.Application) -> AsyncIterator[None]:
             load_secret(_revealed(settings.auth.secret), settings.data_dir), clock=app[keys.CLOCK]
         )
 
-        app[keys.DATABASE] = database = await Database.open(settings.database.url, settings.data_dir)
+        app[keys.DATABASE] = database = await Database.open(
+            _revealed(settings.database.url), settings.data_dir
+        )
         stack.push_async_callback(database.close)
         app[keys.DOCUMENTS] = docs = Documents(
             database, new_site_access="private" if settings.auth.api_keys else "public"
@@ -174,7 +176,10 @@ async def _services(app: web.Application) -> AsyncIterator[None]:
                 max_results=settings.ranking.max_results,
                 min_score=settings.ranking.min_score,
                 headers=settings.server.headers,
+                answer_s=settings.llm.answer_s,
             ),
+            library=lambda: prompts.current,
+            clock=app[keys.CLOCK],
         )
         anonymous = Caller(None, frozenset(), None, "anonymous").label
         app[keys.FEEDBACK] = Feedback(database, anonymous=anonymous, clock=app[keys.CLOCK])

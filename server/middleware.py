@@ -20,7 +20,8 @@ CORS = web.RequestKey("cors", dict[str, str])
 OPENED = web.RequestKey("opened", web.StreamResponse)
 CORS_METHODS = "GET, POST, PUT, PATCH, DELETE, OPTIONS"
 CORS_HEADERS = (
-    "authorization, content-type, last-event-id, accept, mcp-protocol-version, mcp-method, mcp-name"
+    "authorization, content-type, last-event-id, accept, "
+    "mcp-protocol-version, mcp-method, mcp-name, mcp-session-id"
 )
 
 
@@ -38,6 +39,14 @@ def json_response(body: object, *, status: int = 200) -> web.Response:
 def error_response(code: str, message: str, status: int, field: str | None = None) -> web.Response:
     """`{error:{code,message,field}}`, the one shape of errors before a stream starts."""
     return json_response({"error": {"code": code, "message": message, "field": field}}, status=status)
+
+
+def refused_response(refused: web.HTTPException) -> web.Response:
+    """What aiohttp itself refuses: no such path (404), no such method (405), an unknown `Expect` (417)."""
+    response = error_response(refused.reason.lower().replace(" ", "_"), refused.reason, refused.status)
+    if "Allow" in refused.headers:
+        response.headers["Allow"] = refused.headers["Allow"]
+    return response
 
 
 @web.middleware
@@ -76,10 +85,7 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except web.HTTPException as refused:
         if refused.status < 400:
             raise
-        response = error_response(refused.reason.lower().replace(" ", "_"), refused.reason, refused.status)
-        if "Allow" in refused.headers:
-            response.headers["Allow"] = refused.headers["Allow"]
-        return response
+        return refused_response(refused)
     except Exception:
         log.exception("request.failed", extra={"path": request.path})
         opened: web.StreamResponse | None = request.get(OPENED)
@@ -116,7 +122,7 @@ def _cors(request: web.Request) -> dict[str, str]:
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Methods": CORS_METHODS,
             "Access-Control-Allow-Headers": CORS_HEADERS,
-            "Access-Control-Expose-Headers": "WWW-Authenticate",
+            "Access-Control-Expose-Headers": "WWW-Authenticate, Mcp-Session-Id",
             "Access-Control-Max-Age": "600",
         }
     return headers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast, get_args
@@ -17,12 +17,15 @@ from core.errors import AskError, BadQuery, Forbidden, UnknownSite
 from core.prompting.schema_types import spelled
 from core.query import MAX_QUERY_CHARS, Identity, Mode, Query, Shown
 from core.settings import Settings
+from core.signals import Place, place
+from core.tags import keyword, split
 from core.tools import described
 from server.wire.base import ResponseFormat
 
 MAX_PREV = 200
 MAX_MEMORY = 50
 MAX_TAGS = 50
+MAX_TAG_VALUES = 2000  # e.g. all groups that somebody is in
 # Room for all that may be in it, in any script; what is longer would hold up the others while it is read.
 MAX_QUESTION_BYTES = 8 * 2**20
 ID = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
@@ -33,11 +36,6 @@ MODES = get_args(Mode)
 FORMATS = get_args(ResponseFormat)
 # Parameters that hold several values, and so may be repeated with different ones.
 LISTED = frozenset({"site", "prev", "last_ans", "memory", "tags"})
-# What the wire takes and the pipeline cannot do yet: said so rather than passed over in silence. A line is
-# deleted here when it can.
-NOT_YET: Mapping[str, Callable[[Query], bool]] = {
-    "tags": lambda query: query.tags != (),
-}
 
 
 class Params:
@@ -83,6 +81,10 @@ class Params:
             if given:
                 return given[-1]
         return None
+
+    def names(self) -> Sequence[str]:
+        """What was given, known or not."""
+        return list(self._values)
 
     def all(self, name: str) -> Sequence[Any]:
         return self._values.get(name, ())
@@ -209,9 +211,6 @@ def asked_from(
     query = _query(params, settings, readable, identity, remember=remember)
     if query.debug and not operator:
         raise Forbidden("`debug` is for operators", field="debug")
-    for name, wanted in NOT_YET.items():
-        if wanted(query):
-            raise BadQuery(f"`{name}` is not available yet", field=name)
     respond_async = params.flag("respond_async", default=False)
     if params.first("streaming") is None:
         # A promise is one object, unless the client said that it reads a stream.
@@ -250,9 +249,10 @@ def _query(
         memory=_facts(params.all("memory")),
         mode=_mode(params),
         **_numbers(params, settings),
-        item_type=_item_type(params),
+        item_type=item_type(params),
         tool=_tool(params),
         tags=tag_filter(params.all("tags")),
+        near=_near(params),
         provisional=params.flag("provisional", default=False),
         remember=remember and params.flag("remember", default=True),
         debug=params.flag("debug", default=False),
@@ -369,7 +369,7 @@ def _mode(params: Params) -> Mode:
     return next((mode for mode in reversed(MODES) if mode in words), "list")
 
 
-def _item_type(params: Params) -> str | None:
+def item_type(params: Params) -> str | None:
     """The schema.org type that items must have, as its plain name."""
     given = params.text("item_type", "required_item_type", limit=150).strip()
     if not given:
@@ -398,19 +398,30 @@ def tag_filter(values: Sequence[Any]) -> tuple[dict[str, tuple[str, ...]], ...]:
     objects: list[Any] = []
     named: dict[str, list[str]] = {}
     for value in values:
-        parsed = _list_or_none(value) if isinstance(value, str) else value
-        if parsed is None and isinstance(value, str) and value:
-            name, colon, wanted = value.partition(":")
-            if not colon:
-                raise BadQuery("`tags` must be JSON, or `name:value`", field="tags")
-            named.setdefault(name.strip(), []).append(wanted.strip())
-        elif parsed is not None and value != "":
+        if isinstance(value, str) and value.strip() and value.lstrip()[0] not in "[{":
+            name, wanted = split(value)
+            named.setdefault(name, []).append(wanted)
+            continue
+        parsed = _json(value, "tags") if isinstance(value, str) else value
+        if parsed is not None:
             objects += parsed if isinstance(parsed, list) else [parsed]
     if named:
         objects.append(named)
     if len(objects) > MAX_TAGS:
         raise BadQuery(f"`tags` may have {MAX_TAGS} entries", field="tags")
-    return tuple(_tag_object(one) for one in objects)
+    alternatives = tuple(_tag_object(one) for one in objects)
+    if sum(len(values) for one in alternatives for values in one.values()) > MAX_TAG_VALUES:
+        raise BadQuery(f"`tags` may have {MAX_TAG_VALUES:,} values", field="tags")
+    return alternatives
+
+
+def _json(text: str, name: str) -> Any:
+    if not text.strip():
+        return None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as broken:
+        raise BadQuery(f"`{name}` is not valid JSON: {broken}", field=name) from None
 
 
 def _tag_object(given: Any) -> dict[str, tuple[str, ...]]:
@@ -419,12 +430,20 @@ def _tag_object(given: Any) -> dict[str, tuple[str, ...]]:
     wanted: dict[str, tuple[str, ...]] = {}
     for name, value in given.items():
         values = value if isinstance(value, list) else [value]
-        if not values or not all(isinstance(one, str) and one for one in values):
+        if not values or not all(isinstance(one, str) for one in values):
             raise BadQuery(f"`tags`: `{name[:80]}` needs a value, or a list of them", field="tags")
-        if not name or name.startswith("__"):
-            raise BadQuery(f"`tags`: the name `{name[:80]}` is reserved", field="tags")
-        wanted[name] = tuple(dict.fromkeys(values))
+        stored = [split(keyword(name, one)) for one in values]
+        wanted[stored[0][0]] = tuple(dict.fromkeys(one for _, one in stored))
     return wanted
+
+
+def _near(params: Params) -> Place | None:
+    """Where the asker is, as `lat,lon`."""
+    given = params.text("near", limit=80)
+    found = place(given)
+    if given.strip() and found is None:
+        raise BadQuery("`near` must be `latitude,longitude` in degrees, such as `44.4,8.9`", field="near")
+    return found
 
 
 def _response_format(params: Params) -> ResponseFormat:

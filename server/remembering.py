@@ -15,6 +15,8 @@ from core.identity import Signer
 from core.memory import (
     COLLECTION,
     KEYWORDS,
+    LEDGER,
+    Confirmations,
     Erases,
     Erasure,
     Extractor,
@@ -29,7 +31,6 @@ from core.memory import (
     load_hook,
     take_back,
 )
-from core.memory.erase import LEDGER
 from core.prompting.ask import Prompter
 from core.providers.base import VectorStore
 from core.providers.webhook import WebhookMemory
@@ -41,6 +42,10 @@ from server import keys
 log = logging.getLogger(__name__)
 
 PURGE_EVERY_S = 3600.0
+# How long after something was taken out the vector store's files are written anew: a rest first, so that
+# several in a row cost one rewriting, and time between two.
+COMPACT_AFTER_S = 5.0
+COMPACT_EVERY_S = 60.0
 
 
 async def set_up(
@@ -74,7 +79,7 @@ async def set_up(
 
     memory = Memory(
         hook,
-        signer,
+        Confirmations(signer, database, clock=clock),
         facts,
         expiration_s=seconds_of(settings.memory.expiration),
         store_scope=settings.memory.store_scope,
@@ -82,13 +87,14 @@ async def set_up(
         on_forget=on_forget,
         clock=clock,
     )
-    parts: list[Erases] = [*erasers(hook, facts)]
+    parts: list[Erases] = [*erasers(memory)]
     parts.append(_Part("conversations", app[keys.CONVERSATIONS].erase))
     parts.append(_Part("feedback", lambda identity: app[keys.FEEDBACK].erase(identity)))
-    ledger = Ledger(settings.data_dir / LEDGER)
-    app[keys.ERASURE] = Erasure(parts, ledger, database, clock=clock)
-    upkeep = asyncio.create_task(_keep_up(app, facts))
-    stack.push_async_callback(_stopped, upkeep)
+    ledger = Ledger(settings.memory.erasure_ledger or settings.data_dir / LEDGER, signer)
+    app[keys.ERASURE] = erasure = Erasure(parts, ledger, database, signer, clock=clock)
+    memory.erase_all = erasure.erase
+    for task in (_keep_up(app, facts), _keep_compact(facts)):
+        stack.push_async_callback(_stopped, asyncio.create_task(task))
     stack.push_async_callback(memory.settled)
     return memory if settings.memory.mode != "off" else None
 
@@ -128,9 +134,26 @@ async def _keep_up(app: web.Application, facts: Facts) -> None:
             if purged := await facts.purge():
                 log.info("memory.purged", extra={"facts": purged})
             await app[keys.ERASURE].resume()
+            await facts.tidy()
         except AskError as failed:
             log.warning("memory.upkeep_failed", extra={"reason": failed.message})
         await asyncio.sleep(PURGE_EVERY_S)
+
+
+async def _keep_compact(facts: Facts) -> None:
+    """What was taken out also leaves the vector store's files: at the start what a stop left undone, then
+    soon after something was deleted."""
+    while True:
+        try:
+            if await facts.compact():
+                log.info("memory.compacted")
+                await asyncio.sleep(COMPACT_EVERY_S)
+            await facts.dropped.wait()
+            await asyncio.sleep(COMPACT_AFTER_S)
+            facts.dropped.clear()
+        except AskError as failed:
+            log.warning("memory.not_compacted", extra={"reason": failed.message})
+            await asyncio.sleep(COMPACT_EVERY_S)
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

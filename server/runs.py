@@ -122,8 +122,10 @@ class Run:
 
     def _add(self, one: Sent) -> None:
         self.messages.append(one)
-        self.frames.extend(self.dialect.frames(one))
-        self._wake()
+        # A message that this dialect has no frame for wakes nobody: the heartbeat counts from the last frame.
+        if frames := list(self.dialect.frames(one)):
+            self.frames.extend(frames)
+            self._wake()
 
     def _wake(self) -> None:
         self._news.set()

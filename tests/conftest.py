@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +18,17 @@ from aiohttp import web
 
 from core.settings import Settings
 from server.app import create_app
+from server.http import Runner
 from tests.events import check_legacy
 from tests.fakes.openai_server import ScriptedModel, scripted_model
+from tests.postgres import Postgres, binaries
 
 ADMIN = "admin-token-of-the-tests"
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT.parent / "shared" / "cases"
+# A developer's own database and model are nothing to test on.
+for _name in ("DATABASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +42,54 @@ def cases() -> Path:
     if not CASES.is_dir():
         pytest.skip(f"the material for this test is not at {CASES}")
     return CASES
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests marked `both_databases` run on each."""
+    if "database_url" in metafunc.fixturenames and metafunc.definition.get_closest_marker("both_databases"):
+        metafunc.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The PostgreSQL server of this run. CI has to have one; who has none is told."""
+    programs = binaries()
+    if programs is None:
+        told = "PostgreSQL is not installed (Debian, Ubuntu: apt install postgresql)"
+        if os.environ.get("CI"):
+            pytest.fail(told)
+        pytest.skip(told)
+    server = Postgres.start(programs)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """What `database.url` is in this test: nothing for SQLite, or the address of a new database."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        yield None
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    with server.database() as url:
+        yield url
+
+
+@pytest.fixture
+def database_bytes(
+    request: pytest.FixtureRequest, tmp_path: Path, database_url: str | None
+) -> Callable[[], bytes]:
+    """All that the database's files hold at the moment (of PostgreSQL's without its log)."""
+
+    def read() -> bytes:
+        if database_url is None:
+            files = tmp_path.rglob("askable.db*")
+        else:
+            server: Postgres = request.getfixturevalue("postgres")
+            files = server.files(database_url)
+        return b"".join(file.read_bytes() for file in files)
+
+    return read
 
 
 @pytest.fixture
@@ -135,7 +189,7 @@ Serve = Callable[..., Awaitable[Served]]
 @asynccontextmanager
 async def running(settings: Settings, clock: Callable[[], float] = time.time) -> AsyncIterator[Served]:
     """A server with these settings on a free port; `clock` tells it the time."""
-    runner = web.AppRunner(
+    runner = Runner(
         create_app(settings, admin_token=ADMIN, clock=clock),
         handler_cancellation=True,
         access_log=None,
@@ -153,7 +207,7 @@ async def running(settings: Settings, clock: Callable[[], float] = time.time) ->
 
 
 @pytest.fixture
-async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
+async def serve(tmp_path: Path, database_url: str | None) -> AsyncIterator[Serve]:
     """Starts servers; keyword arguments are settings (tables as dicts). One leg, without a model to load,
     unless the test asks for more."""
     async with AsyncExitStack() as stack:
@@ -166,6 +220,7 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
             **tables: Any,
         ) -> Served:
             tables.setdefault("retrieval", {"legs": ["bm25"]})
+            tables.setdefault("database", {"url": database_url})
             if model is not None:
                 tables["llm"] = {"base_url": model.url, "timeout_s": 5, **tables.get("llm", {})}
             settings = Settings.model_validate({"data_dir": tmp_path / folder, **tables})

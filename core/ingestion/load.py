@@ -29,6 +29,7 @@ from core.names import check_site_name, document_id_of
 from core.prompting.schema_types import kinds
 from core.providers.base import Point, Vector, VectorStore, Where
 from core.retrieval import Retriever
+from core.tags import FIELD
 
 log = logging.getLogger(__name__)
 
@@ -90,18 +91,21 @@ class Loader:
         self._overlap_words = overlap_words
         self._turn: Mapping[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def load(self, site: str, reads: Iterable[Read]) -> AsyncGenerator[Outcome, None]:
+    async def load(
+        self, site: str, reads: Iterable[Read], tags: Sequence[str] = ()
+    ) -> AsyncGenerator[Outcome, None]:
         """Store what was read, yielding an outcome per item as soon as it is live.
 
-        Reading happens in a thread. Raises BadQuery for a site name that is none; an item that fails is an
-        outcome and not an error.
+        Every item gets these tags (`core.tags.read`) and no others: what it had before goes. Reading happens
+        in a thread. Raises BadQuery for a site name that is none; an item that fails is an outcome and not an
+        error.
         """
         check_site_name(site)
         async with self._turn[site]:
             await self.sweep(site)
             source = iter(reads)
             while True:
-                taken = await asyncio.to_thread(self._take, source, site)
+                taken = await asyncio.to_thread(self._take, source, site, tuple(tags))
                 if not taken:
                     return
                 for outcome in taken:
@@ -135,12 +139,33 @@ class Loader:
         return Deleted(documents=gone, chunks=removed, left=left)
 
     async def sweep(self, site: str | None = None) -> int:
-        """Delete what an interrupted load (of this site) has left: the points of stale versions; how many."""
+        """Finish what an interrupted load (of this site) has left: the points of stale versions go, tags that
+        were changed are filed. How many versions went."""
         keys = await self._documents.stale(site)
         for key in keys:
             await self._store.delete(COLLECTION, _where([key]))
         await self._documents.swept(keys)
+        await self._file_tags(site)
         return len(keys)
+
+    async def retag(self, site: str, document_ids: Sequence[str], tags: Sequence[str]) -> None:
+        """Give these documents these tags and no others; nothing is embedded again. Raises StoreError, and
+        then the next sweep finishes it."""
+        async with self._turn[site]:
+            await self._retag(site, document_ids, tags)
+
+    async def _retag(self, site: str, document_ids: Sequence[str], tags: Sequence[str]) -> None:
+        await self._documents.set_tags(site, document_ids, tags)
+        await self._file_tags(site)
+
+    async def _file_tags(self, site: str | None) -> None:
+        """Bring the vector store's tags to what the database says, a call for all that have the same."""
+        waiting: dict[tuple[str, ...], list[Version]] = {}
+        for key, tags in await self._documents.unfiled(site):
+            waiting.setdefault(tags, []).append(key)
+        for tags, keys in waiting.items():
+            await self._store.set_payload(COLLECTION, _where(keys), {FIELD: list(tags)})
+            await self._documents.filed(keys)
 
     async def missing(self) -> int:
         """How many points the vector store lacks of what the database says is live (0: none)."""
@@ -161,7 +186,7 @@ class Loader:
         if chunks:
             await self._store.upsert(COLLECTION, await self._points([(document, chunks)]))
 
-    def _take(self, source: Iterator[Read], site: str) -> list[Outcome | _Prepared]:
+    def _take(self, source: Iterator[Read], site: str, tags: tuple[str, ...]) -> list[Outcome | _Prepared]:
         """The next items, about a batch of chunks of them; runs in a thread."""
         taken: list[Outcome | _Prepared] = []
         size = 0
@@ -169,14 +194,14 @@ class Loader:
             if isinstance(read, NotLoaded):
                 taken.append(Outcome(read.outcome, read.source, name=read.what, reason=read.reason))
             else:
-                prepared = self._prepare(site, read)
+                prepared = self._prepare(site, read, tags)
                 taken.append(prepared)
                 size += len(prepared.chunks)
             if size >= BATCH_CHUNKS or len(taken) >= 4 * BATCH_CHUNKS:
                 break
         return taken
 
-    def _prepare(self, site: str, item: SourceItem) -> _Prepared:
+    def _prepare(self, site: str, item: SourceItem, tags: tuple[str, ...]) -> _Prepared:
         chunks = cut(item.text, max_words=self._max_words, overlap_words=self._overlap_words)
         if not chunks:
             # No text: it is found by its name.
@@ -197,6 +222,7 @@ class Loader:
             item=stored,
             file=item.source,
             chunks=len(chunks),
+            tags=tags,
         )
         return _Prepared(item, document, chunks)
 
@@ -204,16 +230,21 @@ class Loader:
         if not batch:
             return
         latest = {p.document.document_id: p for p in batch}
-        known = await self._documents.versions([(p.document.site, p.document.document_id) for p in batch])
-        fresh = []
+        known = await self._documents.known([(p.document.site, p.document.document_id) for p in batch])
+        fresh, retagged = [], []
         for prepared in batch:
             document = prepared.document
+            there = known.get((document.site, document.document_id))
             if latest[document.document_id] is not prepared:
                 yield _outcome("skipped", prepared, "the same address comes again later in this load")
-            elif known.get((document.site, document.document_id)) == document.version:
-                yield _outcome("unchanged", prepared)
-            else:
+            elif there is None or there.version != document.version:
                 fresh.append(prepared)
+            elif there.tags != document.tags:
+                retagged.append(prepared)
+            else:
+                yield _outcome("unchanged", prepared)
+        async for outcome in self._store_tags(retagged):
+            yield outcome
         if not fresh:
             return
         try:
@@ -236,6 +267,21 @@ class Loader:
             known_before = (prepared.document.site, prepared.document.document_id) in known
             yield _outcome("replaced" if known_before else "added", prepared)
 
+    async def _store_tags(self, batch: Sequence[_Prepared]) -> AsyncGenerator[Outcome, None]:
+        """Documents that are as they were but for their tags, which one load gives to all alike."""
+        if not batch:
+            return
+        first = batch[0].document
+        try:
+            await self._retag(first.site, [p.document.document_id for p in batch], first.tags)
+        except AskError as failed:
+            log.warning("load.tags_failed", extra={"site": first.site, "reason": failed.message})
+            for prepared in batch:
+                yield _outcome("failed", prepared, failed.message)
+            return
+        for prepared in batch:
+            yield _outcome("replaced", prepared, "its tags")
+
     async def _points(self, batch: Sequence[tuple[Document, Sequence[Chunk]]]) -> list[Point]:
         texts, languages = [], []
         for document, chunks in batch:
@@ -257,6 +303,7 @@ def _point(document: Document, chunk: Chunk, vectors: Mapping[str, Vector]) -> P
         "n": chunk.n,
         "lang": document.language,
         "types": kinds(document.types),
+        FIELD: list(document.tags),
     }
     return Point(id=str(uuid.uuid5(POINTS, name)), vectors=vectors, payload=payload)
 

@@ -1,12 +1,14 @@
 """Long-term memory: what a person asks to remember goes to a hook, and comes back with later questions.
 
 `facts` are the values, `store` keeps and finds them, `hook` says where they go, `service` decides about
-consent, `claims` and `judge` about contradictions, `erase` takes everything of a person out.
+consent, `confirmations` gives out what is to be agreed to, `claims` and `judge` are about contradictions,
+`erase` takes everything of a person out.
 """
 
 from __future__ import annotations
 
-from core.memory.erase import Erasure, Ledger, take_back
+from core.memory.confirmations import CONFIRM_WITHIN_S, Confirmations
+from core.memory.erase import LEDGER, Erased, Erasure, Ledger, take_back
 from core.memory.facts import (
     COOKIE_REALM,
     KINDS,
@@ -32,7 +34,7 @@ from core.memory.hook import (
     load_hook,
 )
 from core.memory.judge import Extractor, PromptJudge
-from core.memory.service import CONFIRM_WITHIN_S, Confirmed, Memory, erasers
+from core.memory.service import Confirmed, Memory, erasers
 from core.memory.store import COLLECTION, KEYWORDS, Facts, Judge, Verdict
 
 __all__ = [
@@ -42,12 +44,15 @@ __all__ = [
     "ENTRY_POINTS",
     "KEYWORDS",
     "KINDS",
+    "LEDGER",
     "MAX_FACT_CHARS",
     "SCOPES",
     "Asking",
     "Change",
+    "Confirmations",
     "Confirmed",
     "Detected",
+    "Erased",
     "Erases",
     "Erasure",
     "Exports",

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import inspect
+import logging
+import traceback
+from collections.abc import Awaitable, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from core.errors import ConfigError
+from core.errors import AskError, ConfigError, MemoryFailed
 from core.memory.facts import Asking, Detected, Fact, Reach, Stored
 from core.memory.store import Facts
 from core.query import Identity, Query
 
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
 ENTRY_POINTS = "askable.memory_hooks"
+# How long a method of a hook may take where its class says nothing (`timeout_s`; None: as long as it likes).
+HOOK_TIMEOUT_S = 10.0
+METHODS = ("persist", "recall", "forget", "export", "erase")
 
 
 class MemoryHook(Protocol):
-    """Where detected facts go. Own ones: a class without arguments, in `askable.memory_hooks`."""
+    """Where detected facts go. Own ones: a class without arguments, in `askable.memory_hooks`. It may also
+    have `timeout_s`, the seconds that a method of it may take (10)."""
 
     name: str
 
@@ -67,6 +80,7 @@ class StoreMemory:
     """The default hook: askable's own store of facts."""
 
     name = "askable"
+    timeout_s = None  # the database and the vector store have limits of their own
 
     def __init__(self, facts: Facts, *, scopes: Sequence[str] = ("user", "application", "thread")) -> None:
         """`scopes` are those that questions look in."""
@@ -110,6 +124,29 @@ class StoreMemory:
         return await self.facts.erase(Reach.of(identity))
 
 
+async def guarded(hook: MemoryHook | Erases, asked: Awaitable[T]) -> T:
+    """What a hook answers. Raises AskError (MemoryFailed for whatever a foreign hook raises), in time."""
+    limit = getattr(hook, "timeout_s", HOOK_TIMEOUT_S)
+    try:
+        async with asyncio.timeout(limit):
+            return await asked
+    except AskError:
+        raise
+    except TimeoutError as late:
+        log.error("memory.hook_late", extra={"hook": hook.name, "timeout_s": limit})
+        raise MemoryFailed(f"{hook.name} gave no answer in time") from late
+    except Exception as failed:
+        log.error("memory.hook_failed", extra={"hook": hook.name, "reason": place_of(failed)})
+        raise MemoryFailed(f"{hook.name} failed") from failed
+
+
+def place_of(failed: BaseException) -> str:
+    """What was raised and where, for a log: its message may hold what a person told."""
+    steps = traceback.extract_tb(failed.__traceback__)
+    where = f" at {Path(steps[-1].filename).name}:{steps[-1].lineno}" if steps else ""
+    return f"{type(failed).__name__}{where}"
+
+
 def load_hook(name: str, shipped: Mapping[str, MemoryHook]) -> MemoryHook:
     """The hook of this name: a shipped one, or one that an installed package offers. Raises ConfigError."""
     if name in shipped:
@@ -117,7 +154,29 @@ def load_hook(name: str, shipped: Mapping[str, MemoryHook]) -> MemoryHook:
     entries = entry_points(group=ENTRY_POINTS)
     for entry in entries:
         if entry.name == name:
-            hook: MemoryHook = entry.load()()
+            try:
+                hook: MemoryHook = entry.load()()
+            except Exception as broken:
+                raise ConfigError(
+                    f"memory hook `{name}` ({entry.value}) cannot be loaded: {broken}"
+                ) from broken
+            _check(hook, f"memory hook `{name}` ({entry.value})")
             return hook
     offered = ", ".join([*shipped, *sorted(entry.name for entry in entries)])
     raise ConfigError(f"`memory.hook`: no installed package offers `{name}` (offered: {offered})")
+
+
+def _check(hook: object, called: str) -> None:
+    """Raises ConfigError for what cannot be a hook, now and not when a person tells something."""
+    said = getattr(hook, "name", None)
+    if not isinstance(said, str) or not said.strip():
+        raise ConfigError(f"{called}: `name` has to be a text, what people are told")
+    for method in METHODS:
+        found = getattr(hook, method, None)
+        if found is None and method != "persist":
+            continue
+        if not inspect.iscoroutinefunction(found):
+            raise ConfigError(f"{called}: `{method}` has to be an `async def`")
+    limit = getattr(hook, "timeout_s", HOOK_TIMEOUT_S)
+    if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
+        raise ConfigError(f"{called}: `timeout_s` has to be a number of seconds")

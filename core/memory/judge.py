@@ -33,7 +33,9 @@ class PromptJudge:
         )
         # Made-up ids fit nothing: the model sees short ones, which also cost less.
         listed = [{"id": f"m{n}", "text": fact.text} for n, fact in enumerate(older, 1)]
-        reply = await self._prompter.ask("MemoryConflictPrompt", query, Usage(), **{"request.memory": listed})
+        reply = await self._prompter.ask_apart(
+            "MemoryConflictPrompt", query, Usage(), **{"request.memory": listed}
+        )
         relation = str(reply["relation"]).strip().casefold() if reply else "adds"
         named = {f"m{n}": fact.memory_id for n, fact in enumerate(older, 1)}
         memory_id = named.get(str((reply or {}).get("memory_id", "")).strip().strip("\"'"), "")
@@ -57,7 +59,7 @@ class Extractor:
         """
         messages = [{"role": "user", "content": text} for text in said]
         more: dict[str, Any] = {"whiteboard.messages": messages, "request.memory": list(known)}
-        reply = await self.prompter.ask("MemoryExtractionPrompt", query, Usage(), **more)
+        reply = await self.prompter.ask_apart("MemoryExtractionPrompt", query, Usage(), **more)
         if reply is None:
             return []
         found = []

@@ -8,17 +8,17 @@ fact that was named is confirmed in the same way.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from core.errors import AskError, BadQuery, Forbidden, MemoryFailed, NotFound
-from core.identity import Signer, new_visitor
+from core.errors import AskError, BadQuery, Forbidden, NotFound
+from core.identity import new_visitor
 from core.memory.claims import claim, share_a_word
+from core.memory.confirmations import CONFIRM_WITHIN_S, Asked, Confirmations
 from core.memory.facts import (
     COOKIE_REALM,
     MAX_FACT_CHARS,
@@ -30,19 +30,21 @@ from core.memory.facts import (
     Stored,
     normal,
 )
-from core.memory.hook import Erases, Exports, Forgets, MemoryHook, Recalls
+from core.memory.hook import Erases, Exports, Forgets, MemoryHook, Recalls, guarded, place_of
 from core.memory.judge import Extractor
 from core.memory.store import Facts
 from core.messages import Forgotten, Memories, Remember
 from core.query import Identity, Query
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
-CONFIRM_WITHIN_S = 600
 MAX_LISTED = 100
 # Learning goes on behind the answers: so many messages wait at most, later ones are left out.
 MAX_LEARNING = 32
-_PURPOSE = "memory-confirm"
+# Names that counts of erasures have already: a hook of such a name is told apart.
+OWN_PARTS = frozenset({"memory", "conversations", "feedback"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Confirmed:
     text: str
     stored: Stored | None = None
     forgotten: tuple[str, ...] = ()
+    erased: Mapping[str, Mapping[str, int]] | None = None  # counts, where everything was to be forgotten
     repeated: bool = False  # it was done before, by the same token
 
 
@@ -63,7 +66,7 @@ class Memory:
     def __init__(
         self,
         hook: MemoryHook,
-        signer: Signer,
+        confirmations: Confirmations,
         facts: Facts,
         *,
         expiration_s: float,
@@ -73,8 +76,8 @@ class Memory:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`extractor` makes it automatic; `on_forget` is awaited with the facts that a person took back."""
-        self._hook = hook
-        self._signer = signer
+        self.hook = hook
+        self._confirmations = confirmations
         self.facts = facts
         self._expiration_s = expiration_s
         self._store_scope = store_scope
@@ -82,27 +85,35 @@ class Memory:
         self._on_forget = on_forget
         self._clock = clock
         self._learning: dict[asyncio.Task[None], str] = {}
-        self._spent: dict[bytes, tuple[float, asyncio.Future[Confirmed]]] = {}
+        self._keeping: dict[asyncio.Task[Stored | None], str] = {}
+        self._spent: dict[str, tuple[float, asyncio.Future[Confirmed]]] = {}
+        # Takes out everything of a person; set by who puts the parts together, of which this is one.
+        self.erase_all: Callable[[Identity], Awaitable[Mapping[str, Mapping[str, int]]]] | None = None
 
     @property
     def name(self) -> str:
         """What the hook is called."""
-        return self._hook.name
+        return self.hook.name
 
     # ------------------------------------------------------------ in a question
 
     async def recall(self, query: Query) -> Sequence[Fact]:
         """What is known of the caller. A memory that fails is logged and never stops an answer."""
-        if query.identity is None or not isinstance(self._hook, Recalls):
+        if query.identity is None or not isinstance(self.hook, Recalls):
             return ()
         try:
-            return await self._hook.recall(query)
+            # A hook is somebody else's code: whatever it does or gives, the question is answered.
+            return self._sound(await guarded(self.hook, self.hook.recall(query)), Fact, "recall")
         except AskError as failed:
             log.warning("memory.recall_failed", extra={"reason": failed.message})
-        except Exception:
-            # A hook is somebody else's code: whatever it does, the question is answered.
-            log.exception("memory.recall_failed")
         return ()
+
+    def _sound(self, given: Any, kind: type[T], method: str) -> list[T]:
+        """What of a hook's answer is what it should be."""
+        found = [one for one in given if isinstance(one, kind)] if isinstance(given, list | tuple) else None
+        if found is None or len(found) != len(given):
+            log.error("memory.hook_nonsense", extra={"hook": self.hook.name, "method": method})
+        return found or []
 
     async def handle(self, query: Query, request: Request) -> Remember | Forgotten | Memories:
         """Do what the message asks, or ask the person first. Raises AskError."""
@@ -128,7 +139,7 @@ class Memory:
             item_to_remember=detected.text,
             message=f"I'll remember: {detected.text}"
             if stored
-            else f"Sent to {self._hook.name}: {detected.text}",
+            else f"Sent to {self.hook.name}: {detected.text}",
             memory_id=stored.memory_id if stored else None,
             scope=detected.scope,
         )
@@ -145,12 +156,17 @@ class Memory:
         self._learning[task] = query.identity.key
         task.add_done_callback(lambda done: self._learning.pop(done, None))
 
-    async def stop_learning(self, identity: Identity) -> None:
-        """Before somebody is erased: what is being learned of them is dropped, and not kept afterwards."""
+    async def let_go(self, identity: Identity) -> None:
+        """Before somebody is erased: what is being learned of them is dropped, what is being kept is kept
+        first, and what they agreed to is forgotten."""
         tasks = [task for task, owner in self._learning.items() if owner == identity.key]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        keeping = [task for task, owner in self._keeping.items() if owner == identity.key]
+        await asyncio.gather(*tasks, *keeping, return_exceptions=True)
+        for digest, (_, done) in list(self._spent.items()):
+            if done.done() and done.result().identity == identity:
+                del self._spent[digest]
 
     async def settled(self) -> None:
         """When everything that was being learned has been."""
@@ -164,8 +180,8 @@ class Memory:
                     await self.persist(self._detected(query, request))
         except AskError as failed:
             log.warning("memory.not_learned", extra={"query_id": query.query_id, "reason": failed.message})
-        except Exception:
-            log.exception("memory.not_learned", extra={"query_id": query.query_id})
+        except Exception as failed:  # noqa: BLE001 - nobody waits for it: its place is in the log
+            log.error("memory.not_learned", extra={"query_id": query.query_id, "reason": place_of(failed)})
 
     def _detected(self, query: Query, request: Request) -> Detected:
         return Detected(
@@ -186,13 +202,13 @@ class Memory:
     async def _told(self, query: Query) -> Memories:
         if query.identity is None:
             return Memories((), "Nothing is kept about you here.")
-        if not isinstance(self._hook, Exports):
+        if not isinstance(self.hook, Exports):
             return Memories(
-                (), f"What you ask to remember is sent to {self._hook.name}, and cannot be read here."
+                (), f"What you ask to remember is sent to {self.hook.name}, and cannot be read here."
             )
         kept = [
             fact
-            for fact in await self._hook.export(query.identity)
+            for fact in await self._exported(self.hook, query.identity)
             if fact.get("status", "active") == "active"
         ]
         items = tuple(
@@ -215,7 +231,7 @@ class Memory:
             return Forgotten(
                 (),
                 f"Shall I forget everything about you ({count} facts, with your conversations)?",
-                confirm=self._signer.sign(_PURPOSE, asked, ttl_s=CONFIRM_WITHIN_S),
+                confirm=self._confirmations.ask(asked),
             )
         found, exact = await self._meant(identity, request.text)
         items = tuple({"memory_id": fact.memory_id, "text": fact.text} for fact in found)
@@ -229,7 +245,7 @@ class Memory:
         return Forgotten(
             items,
             "Shall I forget this?",
-            confirm=self._signer.sign(_PURPOSE, these, ttl_s=CONFIRM_WITHIN_S),
+            confirm=self._confirmations.ask(these),
         )
 
     async def _meant(self, identity: Identity, text: str) -> tuple[list[Fact], bool]:
@@ -248,13 +264,16 @@ class Memory:
 
     async def persist(self, detected: Detected) -> Stored | None:
         """Hand a fact to the hook. Raises AskError, whatever a foreign hook raises."""
-        try:
-            return await self._hook.persist(detected)
-        except AskError:
-            raise
-        except Exception as failed:
-            log.exception("memory.hook_failed", extra={"hook": self._hook.name})
-            raise MemoryFailed(f"{self._hook.name} did not take the fact") from failed
+        # Once begun it is finished, whoever leaves; and an erasure waits for it.
+        keeping = asyncio.create_task(guarded(self.hook, self.hook.persist(detected)))
+        self._keeping[keeping] = detected.identity.key
+        keeping.add_done_callback(lambda done: self._keeping.pop(done, None))
+        stored = await asyncio.shield(keeping)
+        if stored is None or (isinstance(stored, Stored) and isinstance(stored.memory_id, str)):
+            return stored
+        # It was handed over, but there is nothing by which it could be taken back.
+        log.error("memory.hook_nonsense", extra={"hook": self.hook.name, "method": "persist"})
+        return None
 
     async def forget(self, identity: Identity, memory_ids: Sequence[str], *, undo: bool = False) -> list[str]:
         """Forget facts; those that were there. Raises NotFound for a single one that is not, AskError."""
@@ -267,8 +286,9 @@ class Memory:
                 continue
         gone = await self.facts.forget(reach, memory_ids, undo=undo)
         elsewhere = [memory_id for memory_id in memory_ids if memory_id not in gone]
-        if not self.owns_hook and isinstance(self._hook, Forgets):
-            gone += [one for one in elsewhere if await self._hook.forget(identity, one)]
+        if not self.owns_hook and isinstance(self.hook, Forgets):
+            forgets = self.hook.forget
+            gone += [one for one in elsewhere if await guarded(self.hook, forgets(identity, one))]
         if self._on_forget is not None and known:
             await self._on_forget(identity, known)
         if len(memory_ids) == 1 and not gone:
@@ -278,65 +298,94 @@ class Memory:
     @property
     def owns_hook(self) -> bool:
         """Whether facts go to the store of our own."""
-        return getattr(self._hook, "facts", None) is self.facts
+        return getattr(self.hook, "facts", None) is self.facts
 
     async def export(self, identity: Identity) -> list[Mapping[str, Any]]:
         """All that is kept of a person, here and by the hook."""
         reach = Reach.of(identity)
         kept, _ = await self.facts.everything(reach)
         ours: list[Mapping[str, Any]] = [fact.told() for fact in kept]
-        if isinstance(self._hook, Exports):
-            theirs = list(await self._hook.export(identity))
+        if isinstance(self.hook, Exports):
+            theirs = await self._exported(self.hook, identity)
             return theirs if self.owns_hook else ours + theirs
         return ours
 
+    async def _exported(self, hook: Exports, identity: Identity) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = self._sound(
+            await guarded(self.hook, hook.export(identity)), dict, "export"
+        )
+        return found
+
     async def confirm(self, token: str, caller: Identity | None) -> Confirmed:
         """Do what the token holds, for the caller or for a new visitor. A token is good for once: the same
-        again only tells what it did (`repeated`), and tells nobody but who did it.
+        again only tells what it did (`repeated`), and tells nobody but who did it; it is refused after a
+        restart, and once everything of the person was erased.
 
-        Raises BadQuery for a token that is forged or older than ten minutes, Forbidden for another caller's.
+        Raises BadQuery for a token that is forged, used, outdated or older than ten minutes, Forbidden for
+        another caller's.
         """
-        asked = self._signer.verify(_PURPOSE, token)
-        if asked is None:
-            raise BadQuery(
-                "this confirmation is not valid or older than ten minutes: ask again", field="token"
-            )
-        spent = hashlib.sha256(token.encode()).digest()
+        asked = self._confirmations.read(token)
         self._drop_old_tokens()
-        if (before := self._spent.get(spent)) is not None:
+        if (before := self._spent.get(asked.digest)) is not None:
             done = await asyncio.shield(before[1])
             if caller is not None and caller != done.identity:
                 raise Forbidden("this confirmation was used by somebody else")
+            if done.erased is None:
+                await self._confirmations.refuse_outdated(asked, done.identity)
             return replace(done, repeated=True)
         doing = asyncio.ensure_future(self._confirm(asked, caller))
-        self._spent[spent] = (self._clock() + CONFIRM_WITHIN_S, doing)
-        try:
-            return await asyncio.shield(doing)
-        except AskError:
-            # It was not done: the person may try again.
-            self._spent.pop(spent, None)
-            raise
+        self._spent[asked.digest] = (self._clock() + CONFIRM_WITHIN_S, doing)
+        doing.add_done_callback(lambda done: self._forget_failed(asked.digest, done))
+        return await asyncio.shield(doing)
+
+    def _forget_failed(self, digest: str, done: asyncio.Future[Confirmed]) -> None:
+        """It was not done: the person may try again."""
+        if done.cancelled() or done.exception() is not None:
+            self._spent.pop(digest, None)
 
     def _drop_old_tokens(self) -> None:
         now = self._clock()
         for spent in [spent for spent, (until, _) in self._spent.items() if until < now]:
             del self._spent[spent]
 
-    async def _confirm(self, asked: dict[str, Any], caller: Identity | None) -> Confirmed:
-        owner = asked.pop("owner")
+    async def _confirm(self, asked: Asked, caller: Identity | None) -> Confirmed:
+        value = dict(asked.value)
+        owner = value.pop("owner")
         if owner is not None and (caller is None or caller.key != owner):
             raise Forbidden("this confirmation belongs to somebody else")
-        if "forget" in asked and caller is not None:
-            return await self._confirmed_forgetting(caller, asked["forget"])
         # The visitor's id is the token's, so that two clicks before the cookie is there make one visitor.
-        identity = caller or Identity(COOKIE_REALM, asked["visitor"])
-        asked.pop("visitor")
-        detected = Detected(identity=identity, **asked)
+        identity = caller or Identity(COOKIE_REALM, value["visitor"])
+        await self._confirmations.claim(asked, identity)
+        try:
+            done = await self._agreed(identity, value)
+        except AskError:
+            await self._confirmations.release(asked)
+            raise
+        await self._confirmations.done(asked)
+        if done.action == "remember":
+            await self._not_erased_meanwhile(asked, identity)
+        return done
+
+    async def _agreed(self, identity: Identity, value: dict[str, Any]) -> Confirmed:
+        if "forget" in value:
+            return await self._confirmed_forgetting(identity, value["forget"])
+        value.pop("visitor")
+        detected = Detected(identity=identity, **value)
         return Confirmed(identity, "remember", detected.text, stored=await self.persist(detected))
+
+    async def _not_erased_meanwhile(self, asked: Asked, identity: Identity) -> None:
+        """Another server may have erased the person while the fact was on its way: then it goes, too."""
+        try:
+            await self._confirmations.refuse_outdated(asked, identity)
+        except BadQuery:
+            if self.erase_all is not None:
+                await self.erase_all(identity)
+            raise
 
     async def _confirmed_forgetting(self, caller: Identity, what: Any) -> Confirmed:
         if what == "all":
-            return Confirmed(caller, "forget", "", forgotten=("*",))
+            erased = await self.erase_all(caller) if self.erase_all is not None else {}
+            return Confirmed(caller, "forget", "", erased=erased)
         ids = [str(one) for one in what]
         gone = await self.forget(caller, ids) if len(ids) > 1 else await self._forget_one(caller, ids)
         return Confirmed(caller, "forget", "", forgotten=tuple(gone))
@@ -363,22 +412,38 @@ class Memory:
             "subject": detected.subject,
             "attribute": detected.attribute,
         }
-        return self._signer.sign(_PURPOSE, asked, ttl_s=CONFIRM_WITHIN_S)
+        return self._confirmations.ask(asked)
 
 
-def erasers(hook: MemoryHook, facts: Facts) -> list[Erases]:
+def erasers(memory: Memory) -> list[Erases]:
     """The parts of memory that hold something of a person: our own store, and a hook beside it."""
-    parts: list[Erases] = [_FactsEraser(facts)]
-    if getattr(hook, "facts", None) is not facts and isinstance(hook, Erases):
-        parts.append(hook)
+    parts: list[Erases] = [_FactsEraser(memory)]
+    if not memory.owns_hook and isinstance(memory.hook, Erases):
+        parts.append(_HookEraser(memory.hook))
     return parts
 
 
 class _FactsEraser:
     name = "memory"
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
 
     async def erase(self, identity: Identity) -> Mapping[str, int]:
-        return await self._facts.erase(Reach.of(identity))
+        await self._memory.let_go(identity)
+        return await self._memory.facts.erase(Reach.of(identity))
+
+
+class _HookEraser:
+    """A hook as a part: its name is apart from ours, and its counts are numbers."""
+
+    def __init__(self, hook: Erases) -> None:
+        self.name = f"{hook.name} (hook)" if hook.name in OWN_PARTS else hook.name
+        self.hook = hook
+
+    async def erase(self, identity: Identity) -> Mapping[str, int]:
+        counts = await guarded(self.hook, self.hook.erase(identity))
+        if not isinstance(counts, Mapping):
+            log.error("memory.hook_nonsense", extra={"hook": self.name, "method": "erase"})
+            return {}
+        return {str(what): count for what, count in counts.items() if isinstance(count, int)}

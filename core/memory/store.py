@@ -8,18 +8,20 @@ start.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
-from core.database import Database
+from core.database import Database, insert_missing
 from core.errors import AskError, BadQuery, NotFound
 from core.language import detect
 from core.memory.claims import claim, kind_of, share_a_word
@@ -39,6 +41,7 @@ from core.memory.facts import (
 )
 from core.memory.tables import facts as table
 from core.memory.tables import history
+from core.prompting.variables import clean
 from core.providers.base import Point, VectorStore, Where
 from core.query import Identity
 from core.retrieval import Found, Part, Retriever
@@ -54,6 +57,7 @@ MAX_RECALLED = 20
 SEARCHED = 40
 CANDIDATES = 5  # older facts that a new one is held against
 PIECE = 64
+MAX_BOUND_BYTES = 1000
 _MEMORIES = uuid.UUID("0d8c6ce4-9f0e-5e0b-8a0c-6f7a2f0a9b11")
 
 
@@ -69,6 +73,16 @@ class Judge(Protocol):
     """Says how a new fact stands to older ones; raises AskError where it cannot."""
 
     async def compare(self, new: Detected, older: Sequence[Fact]) -> Verdict: ...
+
+
+@runtime_checkable
+class Compacts(Protocol):
+    """A vector store whose files are ours, and can be rid of what was deleted."""
+
+    async def compact(self, collection: str) -> bool:
+        """Write the collection's files anew where something was deleted; whether there was anything to do.
+        Raises StoreError."""
+        ...
 
 
 class Facts:
@@ -89,6 +103,8 @@ class Facts:
         self._retriever = retriever
         self._judge = judge
         self._clock = clock
+        self.dropped = asyncio.Event()  # set when points were deleted: it is time to `compact`
+        self._untidy = False
 
     # ------------------------------------------------------------ keep
 
@@ -116,7 +132,7 @@ class Facts:
             "status": "active",
             "superseded_by": None,
             "query_id": new.query_id,
-            "source_turn": new.source_turn,
+            "source_turn": clean(new.source_turn),
             "metadata": dict(new.metadata),
             "expires_at": new.expires_at,
             "indexed": 0,
@@ -159,10 +175,18 @@ class Facts:
             if old_text is not None:
                 return Stored(verdict.memory_id, old_text, repeated=True), late
         now = self._clock()
-        connection.execute(sa.insert(table).values(**row, created_at=now, updated_at=now))
+        if not insert_missing(connection, table, **row, created_at=now, updated_at=now):
+            # Another server said it at the same moment.
+            return Stored(self._held(connection, row), row["text"], repeated=True), late
         _note(connection, row, "ADD", None, row["text"], now)
         superseded = self._supersede(connection, row, verdict, now)
         return Stored(row["memory_id"], row["text"], tuple(superseded)), late
+
+    def _held(self, connection: Connection, row: Mapping[str, Any]) -> str:
+        same = sa.select(table.c.memory_id).where(
+            _same_place(row), table.c.digest == row["digest"], table.c.status == "active"
+        )
+        return str(connection.scalar(same) or row["memory_id"])
 
     def _supersede(
         self, connection: Connection, row: dict[str, Any], verdict: Verdict, now: float
@@ -398,7 +422,8 @@ class Facts:
         if values:
             await self._database.write(lambda c: self._change(c, reach, memory_id, values))
             if "indexed" in values:
-                await self._index([memory_id])
+                # Taken out first, so that what the older text was found by is among what `compact` drops.
+                await self._index([memory_id], drop=[memory_id])
         return await self.get(reach, memory_id)
 
     def _change(self, connection: Connection, reach: Reach, memory_id: str, values: dict[str, Any]) -> None:
@@ -456,6 +481,7 @@ class Facts:
         """Forget these facts: their text is gone from rows, history and search, a mark without text stays.
         With `undo` what they superseded holds again. The ids of those that were there. Raises StoreError."""
         gone, back = await self._database.write(lambda c: self._forget(c, reach, memory_ids, undo))
+        self._untidy = self._untidy or bool(gone)
         await self._index(back, drop=gone)
         return gone
 
@@ -494,11 +520,24 @@ class Facts:
 
         records = await self._database.write(blank)
         vectors = await self._store.delete(COLLECTION, _where(reach))
+        self.dropped.set()
         steps = await self._database.write(remove)
         # The marks that were set here are no history of the person's.
         return {"memories": records, "vectors": vectors, "history": steps - records}
 
     # ------------------------------------------------------------ maintenance
+
+    async def tidy(self) -> None:
+        """Where facts were forgotten one by one: leave nothing of them in the database's files. Raises
+        StoreError."""
+        if self._untidy:
+            self._untidy = False
+            await self._database.tidy()
+
+    async def compact(self) -> bool:
+        """Leave nothing of deleted points in the vector store's files, where these are ours; whether anything
+        was to be done. Searches go on meanwhile. Raises StoreError."""
+        return isinstance(self._store, Compacts) and await self._store.compact(COLLECTION)
 
     async def purge(self) -> int:
         """Take out what has expired. How many facts went."""
@@ -508,6 +547,8 @@ class Facts:
         for start in range(0, len(ids), PIECE):
             piece = ids[start : start + PIECE]
             await self._store.delete_ids(COLLECTION, piece)
+            self.dropped.set()
+            self._untidy = True
             await self._database.write(lambda c, piece=piece: _remove(c, piece))  # type: ignore[misc]
         return len(ids)
 
@@ -559,6 +600,7 @@ class Facts:
     async def _drop(self, memory_ids: Sequence[str]) -> None:
         if memory_ids:
             await self._store.delete_ids(COLLECTION, memory_ids)
+            self.dropped.set()
             await self._mark(memory_ids, indexed=0)
 
     async def _mark(self, memory_ids: Sequence[str], *, indexed: int) -> None:
@@ -651,7 +693,11 @@ def _bound(scope: str, place: Place) -> str:
     """Within what facts are the same or contradict each other: the ids down to the scope's own."""
     ids = (place.application, place.agent, place.thread)
     depth = {"user": 0, "application": 1, "agent": 2, "thread": 3}[scope]
-    return orjson.dumps(ids[:depth]).decode() if depth else ""
+    if not depth:
+        return ""
+    told = orjson.dumps(ids[:depth])
+    # It is part of an index, and PostgreSQL's take only so much.
+    return told.decode() if len(told) <= MAX_BOUND_BYTES else hashlib.sha256(told).hexdigest()
 
 
 def _contradicts(new: str, old: str) -> bool:

@@ -1,10 +1,10 @@
-"""The tables of long-term memory: facts and what happened to them."""
+"""The tables of long-term memory: facts and what happened to them, what was agreed to, who was erased."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
-from core.database import metadata
+from core.database import PERSONAL, metadata
 
 facts = sa.Table(
     "memories",
@@ -45,6 +45,7 @@ facts = sa.Table(
         sqlite_where=sa.text("status = 'active'"),
         postgresql_where=sa.text("status = 'active'"),
     ),
+    info=PERSONAL,
 )
 
 history = sa.Table(
@@ -59,4 +60,27 @@ history = sa.Table(
     sa.Column("new_text", sa.Text),
     sa.Column("at", sa.Float, nullable=False),
     sa.Index("memory_history_of", "realm", "user_id"),
+    info=PERSONAL,
+)
+
+# Confirmations that were used, by a digest of their token, until they would be too old anyway. `done` 0: it
+# was begun; the same person (`by`, a digest) may go on with what a kill interrupted.
+confirmations = sa.Table(
+    "memory_confirmations",
+    metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("by", sa.Text, nullable=False),
+    sa.Column("done", sa.Integer, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False, index=True),
+)
+
+# The erasures that this database has been through, by the number they have in the ledger. `owner` is a keyed
+# digest; `left` names the parts that have yet to be erased, null where nothing is known to be done.
+erasures = sa.Table(
+    "erasures",
+    metadata,
+    sa.Column("number", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False, index=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("left", sa.JSON(none_as_null=True)),
 )

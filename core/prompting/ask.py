@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from core.deadline import Deadline
 from core.errors import ConfigError
-from core.prompting.fill import Filled, fill
+from core.prompting.fill import DEFAULT_BUDGET, Filled, fill, name_of
 from core.prompting.library import Prompt, PromptLibrary
 from core.prompting.own import OwnStep, OwnValues
 from core.prompting.schema_types import BASE
 from core.prompting.variables import Value
 from core.providers.base import ChatModel, ModelCall, Tier, Usage
+from core.providers.timed import Timed
 from core.query import Query, Shown
 
 
@@ -41,12 +43,17 @@ class Prompter:
         done: Callable[[str], None] = lambda _: None,
         *,
         model: ChatModel | None = None,
+        deadline: Deadline | None = None,
     ) -> Prompter:
         """This prompter as it is now, with the own steps of one question; `close` it. `done` hears the name
-        of each step that has ended; `model` is asked instead of the usual one."""
+        of each step that has ended; `model` is asked instead of the usual one; no call and no step of it
+        lasts beyond the `deadline`."""
         library = self._library()
-        one = Prompter(lambda: library, model or self.model, steps=self._steps)
-        one._own = OwnValues(one, usage, done, self._steps)
+        model = model or self.model
+        if deadline is not None:
+            model = Timed(model, deadline)
+        one = Prompter(lambda: library, model, steps=self._steps)
+        one._own = OwnValues(one, usage, done, self._steps, deadline)
         return one
 
     def start_steps(self, query: Query) -> None:
@@ -84,8 +91,11 @@ class Prompter:
         item_type = item_type or query.item_type or self.item_type(site)
         return {**values, **await self._own.values(prompt, query, site, item_type)}
 
-    async def ask(self, ref: str, query: Query, usage: Usage, **more: Value) -> dict[str, Any] | None:
-        """The reply's keys, coerced; None where the site has no such prompt or has switched it off.
+    async def ask(
+        self, ref: str, query: Query, usage: Usage, budget: int = DEFAULT_BUDGET, /, **more: Value
+    ) -> dict[str, Any] | None:
+        """The reply's keys, coerced; None where the site has no such prompt or has switched it off. `budget`
+        is the prompt's length in characters (`fill`).
 
         Raises ModelError and its kinds (BadModelReply where a needed key cannot be had).
         """
@@ -95,8 +105,19 @@ class Prompter:
         if prompt.reply is None:
             raise ConfigError(f"{prompt.file}:{prompt.line}: `{ref}` has no returnStruc")
         values = await self.values_for(prompt, query)
-        call = call_of(prompt, fill(prompt, {**values, **more}), query, tier="high")
-        return prompt.reply.parse(await self.model.complete(call, usage))
+        call = call_of(prompt, fill(prompt, {**values, **more}, budget=budget), query, tier="high")
+        return prompt.reply.parse(await self.model.complete(call, usage), about=named(more))
+
+    async def ask_apart(
+        self, ref: str, query: Query, usage: Usage, budget: int = DEFAULT_BUDGET, /, **more: Value
+    ) -> dict[str, Any] | None:
+        """`ask` of what is done behind the answers, where no question has a prompter of its own: the site's
+        own steps that the prompt uses are run for this call."""
+        one = self.for_question(usage)
+        try:
+            return await one.ask(ref, query, usage, budget, **more)
+        finally:
+            await one.close()
 
 
 def call_of(
@@ -115,6 +136,12 @@ def call_of(
         timeout_s=prompt.timeout_s,
         source=f"{prompt.file}:{prompt.line}",
     )
+
+
+def named(values: Mapping[str, Value]) -> list[str]:
+    """The names of the items that a prompt was given to write about."""
+    answers = values.get("request.answers")
+    return [name_of(one) for one in answers] if isinstance(answers, list | tuple) else []
 
 
 def earlier(query: Query) -> list[Value]:

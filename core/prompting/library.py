@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import get_args
 
 from core.errors import ConfigError
 from core.prompting import schema_types
 from core.prompting.parse import ParsedFile, Problem, Prompt, SiteEntry, UnknownUse, parse_file
 from core.prompting.refs import STEP_PREFIX
 from core.prompting.schema_types import BASE, did_you_mean
+from core.signals import Kind, Signal
 
 __all__ = ["Problem", "Prompt", "PromptLibrary", "SiteInfo", "check"]
 
@@ -43,6 +45,12 @@ class PromptLibrary:
         usable = [[file for file in layer if file.usable] for layer in layers]
         self.sites: Mapping[str, SiteInfo] = merged_sites(usable)
         self.index = index_of(usable)
+        self._signals = {
+            (one.site, one.item_type, one.signal.kind): one.signal
+            for layer in usable
+            for file in layer
+            for one in file.signals
+        }
         self.types = frozenset((*schema_types.parents(), *(item_type for _, item_type, _ in self.index)))
         said = [problem for layer in layers for file in layer for problem in file.problems]
         self.problems: tuple[Problem, ...] = (
@@ -52,6 +60,7 @@ class PromptLibrary:
             *wrong_extends(usable, self.sites),
         )
         self._find = lru_cache(maxsize=CACHED_LOOKUPS)(self._look_up)
+        self._find_signals = lru_cache(maxsize=CACHED_LOOKUPS)(self._look_up_signals)
         self._steps = lru_cache(maxsize=CACHED_LOOKUPS)(self._order_steps)
         self._step_refs = step_refs(self.index)
         if self._step_refs:
@@ -98,6 +107,29 @@ class PromptLibrary:
     def _look_up(self, ref: str, site: str, item_type: str) -> Prompt | None:
         winner = next(self._candidates(ref, site, item_type), None)
         return winner if winner is not None and winner.enabled else None
+
+    def signals(self, site: str, types: Sequence[str]) -> tuple[Signal, ...]:
+        """What counts beside relevance for a site's items of these types: of each kind one, looked for as
+        prompts are, at each type and its ancestors."""
+        if not self._signals:
+            return ()
+        return self._find_signals(site if site in self.sites else "", tuple(types) or (BASE,))
+
+    def has_signals(self, sites: Iterable[str]) -> bool:
+        """Whether anything but relevance counts at one of these sites."""
+        places = {place for place, _, _ in self._signals}
+        return bool(places) and (
+            None in places or any(places.intersection(self.lineage(site)) for site in sites)
+        )
+
+    def _look_up_signals(self, site: str, types: tuple[str, ...]) -> tuple[Signal, ...]:
+        found: dict[Kind, Signal] = {}
+        for place in (*self.lineage(site), None):
+            for kind in get_args(Kind):
+                for one in (one for name in types for one in (name, *schema_types.ancestors(name))):
+                    if kind not in found and (place, one, kind) in self._signals:
+                        found[kind] = self._signals[place, one, kind]
+        return tuple(signal for signal in found.values() if signal.weight)
 
     def chain(self, ref: str, site: str = "", item_type: str = "") -> list[Prompt]:
         """Every prompt that could hold, the winner first (also one that is switched off)."""
@@ -224,7 +256,7 @@ def idle(file: ParsedFile, sites: Collection[str] | None) -> Problem | None:
     if not file.usable:
         return None
     names = {entry.name for entry in file.sites}
-    everywhere = any(prompt.site is None for prompt in file.prompts)
+    everywhere = None in {*(one.site for one in file.prompts), *(one.site for one in file.signals)}
     if not names and not everywhere:
         return Problem(file.file, 1, 1, "warning", "defines nothing, so it is not used")
     if sites is not None and not everywhere and names.isdisjoint(sites):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol
 
+from core.deadline import Deadline
 from core.errors import AskError, ConfigError
 from core.prompting.fill import fill
 from core.prompting.library import goes_before
@@ -99,12 +100,18 @@ class OwnValues:
     """What the own steps of one question give. Each runs once: from `start` on, or when first waited for."""
 
     def __init__(
-        self, prompter: Prompter, usage: Usage, done: Callable[[str], None], installed: Sequence[OwnStep] = ()
+        self,
+        prompter: Prompter,
+        usage: Usage,
+        done: Callable[[str], None],
+        installed: Sequence[OwnStep] = (),
+        deadline: Deadline | None = None,
     ) -> None:
         self._prompter = prompter
         self._usage = usage
         self._done = done
         self._installed = installed
+        self._deadline = deadline
         self._running: dict[tuple[str, int], asyncio.Task[Value]] = {}
 
     def start(self, query: Query, site: str, item_type: str) -> None:
@@ -138,13 +145,14 @@ class OwnValues:
 
     async def _run(self, step: OwnStep, query: Query, site: str, item_type: str) -> Value:
         told = {"step": step.name, "query_id": query.query_id, "site": site}
+        limit = step.timeout_s if self._deadline is None else self._deadline.within(step.timeout_s)
         try:
-            async with asyncio.timeout(step.timeout_s):
+            async with asyncio.timeout(limit):
                 if step.code is not None:
                     return await step.code.run(query, self._prompter, self._usage)
                 return await self._ask(step, query, site, item_type)
         except TimeoutError:
-            log.warning("step.late", extra={**told, "timeout_s": step.timeout_s})
+            log.warning("step.late", extra={**told, "timeout_s": limit})
         except AskError as failed:
             log.warning("step.failed", extra={**told, "reason": failed.message})
         except Exception:

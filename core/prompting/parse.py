@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import textwrap
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from core.prompting.replies import ReplySchema, short
 from core.prompting.schema_types import did_you_mean
 from core.prompting.variables import BARE_USE, OLDER_NAMES, USE, VARIABLES, Value, split
 from core.providers.base import Tier
+from core.signals import DATES, PLACES, Kind, Signal, known_property, length, seconds
 
 Severity = Literal["error", "warning"]
 
@@ -95,6 +97,17 @@ class SiteEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalEntry:
+    """What counts beside relevance for the items of a type (of a site; None: of every site)."""
+
+    signal: Signal
+    site: str | None
+    item_type: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownUse:
     """A variable that is none of ours: an error, unless a step of this site (or of all) sets it."""
 
@@ -113,6 +126,7 @@ class ParsedFile:
     sites: tuple[SiteEntry, ...] = ()
     problems: tuple[Problem, ...] = ()
     unknown: tuple[UnknownUse, ...] = ()
+    signals: tuple[SignalEntry, ...] = ()
 
     def without(self, known: Callable[[UnknownUse], bool]) -> ParsedFile:
         """The file without the complaints on variables that are `known` after all."""
@@ -357,6 +371,8 @@ STEP_ATTRIBUTES = frozenset(
 )
 SITE_ATTRIBUTES = frozenset({"ref", "id", "name", "types", "extends"})
 SITE_PARTS = ("description", "itemType", "question")
+SIGNALS: Mapping[str, str] = {"Recency": "halfLife", "Distance": "halfDistance"}
+MAX_SIGNAL_WEIGHT = 0.9
 MAX_EXAMPLE_CHARS = 200
 
 
@@ -372,6 +388,7 @@ class Reader:
         self.sites: list[SiteEntry] = []
         self.problems: list[Problem] = []
         self.unknown: list[UnknownUse] = []
+        self.signals: list[SignalEntry] = []
         self.first: dict[tuple[str | None, str, str], tuple[int, int]] = {}
 
     def read(self) -> ParsedFile:
@@ -389,7 +406,12 @@ class Reader:
                     self.read_type_or_prompt(child, None)
         self.problems.sort(key=lambda one: (one.line, one.col))
         parsed = ParsedFile(
-            self.file, tuple(self.prompts), tuple(self.sites), tuple(self.problems), tuple(self.unknown)
+            self.file,
+            tuple(self.prompts),
+            tuple(self.sites),
+            tuple(self.problems),
+            tuple(self.unknown),
+            tuple(self.signals),
         )
         own = {(prompt.site, prompt.sets) for prompt in self.prompts if prompt.sets}
         return parsed.without(lambda use: bool({(use.site, use.name), (None, use.name)} & own))
@@ -451,6 +473,8 @@ class Reader:
         name = local(element)
         if name in PROMPTS:
             return self.read_prompt(element, site, schema_types.BASE)
+        if name in SIGNALS:
+            return self.read_signal(element, site, schema_types.BASE)
         if name in ("promptString", "returnStruc", "example", "expect", "Site", *SITE_PARTS):
             return self.error(
                 element, f"`<{name}>` has no place here: it belongs {BELONGS.get(name, IN_SITE)}"
@@ -462,11 +486,56 @@ class Reader:
         for child in element:
             if local(child) in PROMPTS:
                 self.read_prompt(child, site, item_type)
+            elif local(child) in SIGNALS:
+                self.read_signal(child, site, item_type)
             else:
                 self.error(
                     child, f"`<{local(child)}>` inside `<{name}>`: only `<Prompt>` or `<Step>` may stand here"
                 )
         return None
+
+    def read_signal(self, element: etree._Element, site: str | None, item_type: str) -> None:
+        """A `<Recency>` or `<Distance>`: the properties, the half-life (or half-distance) and the weight."""
+        kind = cast("Kind", local(element))
+        self.unknown_attributes(element, frozenset({"property", "weight", SIGNALS[kind]}))
+        self.check_stray_text(element)
+        for child in element:
+            self.error(child, f"`<{local(child)}>` inside `<{kind}>`: nothing stands there")
+        properties = self.signal_properties(element, kind)
+        half = self.signal_half(element, kind)
+        if element.get("weight") is None:
+            self.error(element, f'`<{kind}>` needs a weight: `weight="0.3"`')
+        weight = self.number(element, "weight", 0, MAX_SIGNAL_WEIGHT)
+        key = (site, item_type, kind)
+        if key in self.first:
+            line, _ = self.first[key]
+            self.warning(
+                element, f"a second `<{kind}>` for {item_type}: also in line {line}; the last one holds"
+            )
+        self.first[key] = self.place(element)
+        if properties and half is not None and weight is not None:
+            signal = Signal(kind, properties, half, weight)
+            self.signals.append(SignalEntry(signal, site, item_type, self.file, self.place(element)[0]))
+
+    def signal_properties(self, element: etree._Element, kind: Kind) -> tuple[str, ...]:
+        names = names_in(element.get("property", ""))
+        known = DATES if kind == "Recency" else PLACES
+        if not names:
+            self.error(element, f'`<{kind}>` needs a property of the items: `property="{known[0]}"`')
+        for name in names:
+            if not known_property(kind, name):
+                holds = "a date" if kind == "Recency" else "a place"
+                near = did_you_mean(name.rpartition(".")[2], known) or f" ({', '.join(known[:3])}, …)"
+                self.error(element, f'property="{name}": no property that holds {holds}{near}')
+        return names
+
+    def signal_half(self, element: etree._Element, kind: Kind) -> float | None:
+        name, given = SIGNALS[kind], element.get(SIGNALS[kind], "")
+        half = seconds(given) if kind == "Recency" else length(given)
+        if half is None:
+            what = "h, d, w or y, such as `30d`" if kind == "Recency" else "m, km or mi, such as `10km`"
+            self.error(element, f'{name}="{given}": a number above 0 with {what}')
+        return half
 
     def read_prompt(self, element: etree._Element, site: str | None, item_type: str) -> None:
         tool, step = local(element) == "Tool", local(element) == "Step"
@@ -487,7 +556,7 @@ class Reader:
         reply = self.read_reply(element, ref)
         if step:
             self.check_step(element, ref, reply)
-        pieces = split(text)
+        pieces = split(outdented(text))
         if string is not None and not text:
             self.error(string, f"`{ref}` has no text in its `<promptString>`")
         self.prompts.append(
@@ -801,6 +870,12 @@ def local(element: etree._Element) -> str:
 
 def attributes(element: etree._Element) -> dict[str, str]:
     return {str(name): str(value) for name, value in element.attrib.items()}
+
+
+def outdented(text: str) -> str:
+    """Without the indentation that all lines after the first share: it is the file's and costs tokens."""
+    first, newline, rest = text.partition("\n")
+    return first + newline + textwrap.dedent(rest)
 
 
 def text_of(element: etree._Element) -> str:

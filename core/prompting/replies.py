@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -51,7 +51,10 @@ class Shape:
 
     @cached_property
     def json_schema(self) -> dict[str, Any]:
-        """This shape as JSON schema; objects with named keys are closed and all keys required."""
+        """This shape as JSON schema; objects with named keys are closed and all keys required.
+
+        What the author says of a key is not in it: the system message says that, and once is enough.
+        """
         schema: dict[str, Any] = {}
         if self.kind == "list":
             schema = {"type": "array", "items": (self.items or TEXT).json_schema}
@@ -72,8 +75,6 @@ class Shape:
                 schema |= {"minimum": cast(self.low), "maximum": cast(self.high)}
         elif self.kind != "any":
             schema = {"type": {"boolean": "boolean", "text": "string"}[self.kind]}
-        if self.says:
-            schema["description"] = self.says
         return schema
 
     def coerce(self, value: Any) -> Any:
@@ -246,9 +247,10 @@ class ReplySchema:
             raise BadModelReply(f"`{self.name}`: `{key}` is empty", field=key)
         return done
 
-    def parse(self, text: str) -> dict[str, Any]:
+    def parse(self, text: str, about: Sequence[str] = ()) -> dict[str, Any]:
         """A whole reply in this schema. Of several objects the last complete one that has what must be there;
-        a truncated one only where there is no such. Raises BadModelReply, and nothing else."""
+        a truncated one only where there is no such. A text without any object has to name one of the things
+        it is `about`. Raises BadModelReply, and nothing else."""
         text = text[:MAX_REPLY]
         missed: BadModelReply | None = None
         for candidate in candidates(text):
@@ -257,12 +259,12 @@ class ReplySchema:
                     return self.coerce(obj)
                 except BadModelReply as miss:
                     missed = better(missed, miss)
-        loose = self.read_loosely(without_thinking(text)[:MAX_LOOSE])
+        loose = self.read_loosely(without_thinking(text)[:MAX_LOOSE], about)
         if loose is not None:
             return loose
         raise missed or BadModelReply(f"`{self.name}`: no {', '.join(self.keys)} in the reply {short(text)}")
 
-    def read_loosely(self, text: str) -> dict[str, Any] | None:
+    def read_loosely(self, text: str, about: Sequence[str] = ()) -> dict[str, Any] | None:
         """A reply without any object: lines or tags (`score: 85`, `<score>85</score>`), or, where one key is
         all that must be there, the bare value."""
         given = {key: found for key in self.keys if (found := line_of(key, text)) is not None}
@@ -270,7 +272,7 @@ class ReplySchema:
             (key,) = self.musts
             shape = dict(self.shapes)[key]
             bare = shape.kind in ("boolean", "integer", "number") and len(text) < 300
-            if bare or (key in PROSE and shape.kind == "text"):
+            if bare or (key in PROSE and shape.kind == "text" and speaks_of(text, about)):
                 given = {key: text.strip()}
         try:
             return self.coerce(given) if given else None
@@ -280,6 +282,29 @@ class ReplySchema:
 
 # Long texts for a reader: where the model answers with nothing but the text, that is the value.
 PROSE = frozenset({"answer", "summary", "comparison", "description"})
+
+
+def speaks_of(text: str, names: Sequence[str]) -> bool:
+    """Whether a text has a word of one of these names in it (of unspaced scripts two letters); without names
+    to go by it may be about anything."""
+    said = words_of(text)
+    known = [longer_of(words) for name in names if (words := words_of(name))]
+    return not known or any(said & words for words in known)
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text; of unspaced scripts pairs of letters."""
+    pairs = {run[at : at + 2] for run in UNSPACED.findall(text) for at in range(len(run) - 1)}
+    return pairs | set(WORD.findall(UNSPACED.sub(" ", text.casefold())))
+
+
+def longer_of(words: set[str]) -> set[str]:
+    """Without "the" and "for", where there is more to a name."""
+    return {word for word in words if len(word) > 3 or UNSPACED.match(word)} or words
+
+
+WORD = re.compile(r"[^\W_]+")
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 
 
 def fitted(shape: Shape, key: Key | None) -> Shape:

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from core.deadline import Deadline
+
 Tier = Literal["high", "low"]
 
 
@@ -26,6 +28,9 @@ class ModelCall:
     temperature: float = 0.0
     max_tokens: int | None = None
     timeout_s: float | None = None  # None: the setting's
+    deadline: Deadline | None = None  # the answer's; the call ends by then, whatever else it may take
+    # Read by a person while it is written: may take longer than its limit as long as it keeps coming.
+    written: bool = False
     source: str = ""  # file and line of the prompt, for the operator
 
 
@@ -131,10 +136,14 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Where:
     """A filter: every key must equal the value, or one of the values where a list is given; `not_` keys
-    must equal none. An empty list of values matches nothing. Keys are payload keys with a keyword index."""
+    must equal none. Of `any_of`, if there are any, one group must hold whole: each of its (key, values) with
+    one of the values, and a key may come in it more than once. Where a payload holds a list, one of its
+    values is enough. An empty list of values, or an empty group, matches nothing. Keys are payload keys with
+    a keyword index."""
 
     must: Mapping[str, str | int | Sequence[str]] = field(default_factory=dict)
     not_: Mapping[str, str | int | Sequence[str]] = field(default_factory=dict)
+    any_of: Sequence[Sequence[tuple[str, Sequence[str]]]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 Every collection is a shard in a folder of its own, with a `legs.json` beside the engine's files: what is
 written there is what the shard must have, so a creation that a crash cut short is finished at the next start.
+The engine keeps what was deleted in its segments and its log; a `deleted` beside them says so until `compact`
+has copied what lives into a new shard, `NAME.new`, which then takes the place of the old one, `NAME.old`.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,6 +44,9 @@ from core.providers.child import ChildFailure, Work, run_child, unpacked
 from core.providers.vectors import COLLECTION_NAME, mismatch
 
 RECORD = "legs.json"
+DELETED = "deleted"
+PIECE_POINTS = 64  # copied at a time: a search waits for one piece at most
+FLUSH_COPY_EVERY = 1024  # points, so that little is left to flush when the copy takes its place
 LOCK_PATIENCE_S = 3.0  # a store process whose parent was killed is still writing its last piece
 FLUSH_EVERY = 20_000  # points; what is not flushed is replayed from the log at the next start
 NEVER = 10**9  # kB: a graph index is built by `optimize` alone
@@ -53,6 +59,7 @@ class Shard:
         self._folder = folder
         self._record: dict[str, Any] = orjson.loads((folder / RECORD).read_bytes())
         self._unflushed = 0
+        self._deleted = (folder / DELETED).exists()
         self.engine = self._load() if (folder / "edge_config.json").exists() else self._create()
         self._complete()
 
@@ -62,6 +69,12 @@ class Shard:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / RECORD, _record(legs, keywords))
         return cls(folder)
+
+    @property
+    def keywords(self) -> list[str]:
+        """The payload fields that are indexed."""
+        keywords: list[str] = self._record["keywords"]
+        return keywords
 
     @property
     def legs(self) -> dict[str, dict[str, Any]]:
@@ -87,6 +100,17 @@ class Shard:
         self._unflushed += points
         if self._unflushed >= FLUSH_EVERY:
             self.flush()
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the files may hold what was deleted."""
+        return self._deleted
+
+    def note_deleted(self) -> None:
+        """Before something is deleted: its bytes stay until the files are written anew."""
+        if not self._deleted:
+            _write(self._folder / DELETED, True)
+            self._deleted = True
 
     def flush(self) -> None:
         """Write what only the log has; without news it costs nothing."""
@@ -137,6 +161,15 @@ class Shard:
         self.flush()
 
 
+class Copy:
+    """A shard that is being made of another one's living points; `following`: where the next piece starts."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+        self.following: str | None = None
+        self.unflushed = 0
+
+
 class Store:
     """All collections under one folder, which is locked while this process lives."""
 
@@ -145,6 +178,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder / ".lock")
         self._shards: dict[str, Shard] = {}
+        self._copies: dict[str, Copy] = {}
 
     def handle(self, verb: str, body: Any) -> Any:
         """Answer one request; the verbs are the methods below."""
@@ -157,7 +191,7 @@ class Store:
 
     def close(self) -> None:
         """Flush everything and let go of the files."""
-        for shard in self._shards.values():
+        for shard in [*self._shards.values(), *(copy.shard for copy in self._copies.values())]:
             shard.close()
 
     def ping(self) -> bool:
@@ -168,18 +202,21 @@ class Store:
             raise ChildFailure("failed", f"`{collection}` cannot be a collection's name")
         if not legs:
             raise ChildFailure("failed", f"collection `{collection}` needs a leg at least")
+        self._tidy(collection)
         if not (self._folder / collection / RECORD).exists():
             self._shards[collection] = Shard.make(self._folder / collection, legs, keywords)
         shard = self._shard(collection)
         for leg in legs:
             _check(collection, leg, shard.legs.get(leg["name"]))
-        shard.add(legs, keywords)
+        for one in self._written(collection):
+            one.add(legs, keywords)
 
     def upsert(self, collection: str, points: list[dict[str, Any]]) -> None:
         shard = self._shard(collection)
         # The engine writes its log before it looks at the vectors: what it would refuse must not get there.
         ready = [Point(p["id"], _vectors(p["vectors"], collection, shard.legs), p["payload"]) for p in points]
-        shard.update(UpdateOperation.upsert_points(ready), len(ready))
+        for one in self._written(collection):
+            one.update(UpdateOperation.upsert_points(ready), len(ready))
 
     def search(
         self, collection: str, queries: list[dict[str, Any]], where: Any, fields: list[str]
@@ -206,18 +243,21 @@ class Store:
         return [(str(r.id), r.payload or {}) for r in records], None if following is None else str(following)
 
     def set_payload(self, collection: str, where: Any, payload: dict[str, Any]) -> None:
-        self._shard(collection).update(UpdateOperation.set_payload_by_filter(_filter(where), payload))
+        for shard in self._written(collection):
+            shard.update(UpdateOperation.set_payload_by_filter(_filter(where), payload))
 
     def delete(self, collection: str, where: Any) -> int:
-        shard = self._shard(collection)
         selected = _filter(where)
-        count = shard.engine.count(CountRequest(exact=True, filter=selected))
-        if count:
+        count = self._shard(collection).engine.count(CountRequest(exact=True, filter=selected))
+        for shard in self._written(collection) if count else ():
+            shard.note_deleted()
             shard.update(UpdateOperation.delete_points_by_filter(selected), count)
         return count
 
     def delete_ids(self, collection: str, ids: list[str]) -> None:
-        self._shard(collection).update(UpdateOperation.delete_points(list(ids)), len(ids))
+        for shard in self._written(collection):
+            shard.note_deleted()
+            shard.update(UpdateOperation.delete_points(list(ids)), len(ids))
 
     def count(self, collection: str, where: Any) -> int:
         return self._shard(collection).engine.count(CountRequest(exact=True, filter=_filter(where)))
@@ -227,9 +267,71 @@ class Store:
         shard.engine.flush()
         return shard.engine.optimize()
 
+    def deleted(self, collection: str) -> bool:
+        return self._shard(collection).deleted or self._beside(collection, "old").exists()
+
+    def compact(self, collection: str) -> bool:
+        """Do the next piece, so that no search waits for more: copy points, put the copy in the old shard's
+        place, remove that. Whether all is done. What is written meanwhile is written to both."""
+        shard = self._shard(collection)
+        if (old := self._beside(collection, "old")).exists():
+            shutil.rmtree(old)
+            return not shard.deleted
+        copy = self._copies.get(collection)
+        if copy is None:
+            new = Shard.make(self._beside(collection, "new"), _legs(shard), shard.keywords)
+            self._copies[collection] = copy = Copy(new)
+        request = ScrollRequest(
+            limit=PIECE_POINTS, offset=copy.following, with_payload=True, with_vector=True
+        )
+        records, following = shard.engine.scroll(request)
+        points = [Point(r.id, r.vector or {}, r.payload or {}) for r in records]
+        if points:
+            copy.shard.update(UpdateOperation.upsert_points(points), len(points))
+            copy.unflushed += len(points)
+        if copy.unflushed >= FLUSH_COPY_EVERY:
+            copy.shard.flush()
+            copy.unflushed = 0
+        copy.following = None if following is None else str(following)
+        if copy.following is None:
+            self._replace(collection, shard, copy.shard)
+        return False
+
+    def _replace(self, collection: str, old: Shard, new: Shard) -> None:
+        del self._copies[collection], self._shards[collection]
+        new.close()
+        old.close()
+        (self._folder / collection).rename(self._beside(collection, "old"))
+        self._beside(collection, "new").rename(self._folder / collection)
+        self._shards[collection] = Shard(self._folder / collection)
+
+    def _tidy(self, collection: str) -> None:
+        """Finish a replacement that was begun, and drop a copy that was not finished."""
+        if collection in self._shards:
+            return
+        folder, new, old = (
+            self._folder / collection,
+            self._beside(collection, "new"),
+            self._beside(collection, "old"),
+        )
+        if old.exists() and not folder.exists() and new.exists():
+            new.rename(folder)
+        for rest in (new, old):
+            if rest.exists():
+                shutil.rmtree(rest)
+
+    def _beside(self, collection: str, what: str) -> Path:
+        return self._folder / f"{collection}.{what}"
+
+    def _written(self, collection: str) -> list[Shard]:
+        """The shards that a change goes to."""
+        copy = self._copies.get(collection)
+        return [self._shard(collection), *([copy.shard] if copy else [])]
+
     def _shard(self, collection: str) -> Shard:
         shard = self._shards.get(collection)
         if shard is None:
+            self._tidy(collection)
             folder = self._folder / collection
             if not COLLECTION_NAME.fullmatch(collection) or not (folder / RECORD).exists():
                 raise ChildFailure("failed", f"there is no collection `{collection}` yet")
@@ -248,6 +350,8 @@ VERBS: dict[str, Callable[..., Any]] = {
     "delete_ids": Store.delete_ids,
     "count": Store.count,
     "optimize": Store.optimize,
+    "deleted": Store.deleted,
+    "compact": Store.compact,
 }
 
 
@@ -256,6 +360,10 @@ def _record(legs: Sequence[dict[str, Any]], keywords: Sequence[str]) -> dict[str
         "legs": {leg["name"]: {"model": leg["model"], "size": leg["size"]} for leg in legs},
         "keywords": sorted(keywords),
     }
+
+
+def _legs(shard: Shard) -> list[dict[str, Any]]:
+    return [{"name": name, **leg} for name, leg in shard.legs.items()]
 
 
 def _check(collection: str, wanted: dict[str, Any], there: dict[str, Any] | None) -> None:
@@ -284,11 +392,13 @@ def _vector(name: str, packed: Any, collection: str, legs: dict[str, dict[str, A
 
 
 def _filter(where: Any) -> Filter:
-    must, never = where
-    return Filter(
-        must=[FieldCondition(key=key, match=MatchAny(values)) for key, values in must],
-        must_not=[FieldCondition(key=key, match=MatchAny(values)) for key, values in never],
-    )
+    must, never, any_of = where
+    groups: list[Any] = [Filter(must=_conditions(group)) for group in any_of]
+    return Filter(must=_conditions(must), must_not=_conditions(never), should=groups or None)
+
+
+def _conditions(pairs: Any) -> list[Any]:
+    return [FieldCondition(key=key, match=MatchAny(values)) for key, values in pairs]
 
 
 def _write(path: Path, value: Any) -> None:

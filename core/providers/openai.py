@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import random
 import re
 from collections.abc import AsyncGenerator, Awaitable, Mapping
@@ -18,6 +19,7 @@ import aiohttp
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
+from core.deadline import Deadline
 from core.errors import BadModelReply, ModelError, ModelTimeout
 from core.providers.base import ModelCall, Tier, Usage
 from core.providers.openai_reply import (
@@ -45,6 +47,9 @@ NO_KEY = "none"  # local endpoints want the header, not what is in it
 KEEPALIVE_S = 60.0
 LINGER_S = 0.05  # wait for the end of a finished reply, so that its connection can be used again
 CONNECTION_ERRORS = (APIConnectionError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
+# A reply that a person reads while it is written earns a second of time with each so many characters: half of
+# what a slow machine writes, and far more than one that lets a letter drip now and then.
+CHARS_A_SECOND = 10
 COMPLAINTS = (400, 404, 422, 501)  # statuses that can mean "not this parameter"
 KEY_LIKE = re.compile(r"\b(?:sk|key|Bearer)[-_ ][\w*.-]{6,}")
 
@@ -71,7 +76,8 @@ def make_client(base_url: str | None, api_key: str | None, *, max_concurrency: i
 
 class OpenAIChat:
     """`ChatModel` over a ready client. `models` names a model for each tier; `timeout_s` is the whole budget
-    of a call, with its wait for a slot and its retries; `backoff_s` is the first pause between retries."""
+    of a call, with its wait for a slot and its retries (a `written` reply earns more by coming, and a call's
+    `deadline` ends it in any case); `backoff_s` is the first pause between retries."""
 
     def __init__(
         self,
@@ -116,7 +122,7 @@ class OpenAIChat:
         await self._client.close()
 
     async def _tries(self, call: ModelCall, usage: Usage, *, streamed: bool) -> AsyncGenerator[str, None]:
-        budget = Budget(self._timeout_s if call.timeout_s is None else call.timeout_s)
+        budget = Budget(self._timeout_s if call.timeout_s is None else call.timeout_s, call.deadline)
         retries = 0
         while True:
             begun = False
@@ -124,6 +130,8 @@ class OpenAIChat:
                 async with aclosing(self._try(call, usage, budget, streamed=streamed)) as pieces:
                     async for piece in pieces:
                         begun = True
+                        if call.written:
+                            budget.earn(len(piece) / CHARS_A_SECOND)
                         yield piece
                 self.trouble = ""
                 return
@@ -141,6 +149,7 @@ class OpenAIChat:
     async def _try(
         self, call: ModelCall, usage: Usage, budget: Budget, *, streamed: bool
     ) -> AsyncGenerator[str, None]:
+        budget.check()
         await budget.within(self._slots.acquire(call.site))
         try:
             model = self._models[call.tier]
@@ -262,11 +271,26 @@ class OpenAIChat:
 
 
 class Budget:
-    """The time of one call."""
+    """The time of one call: `seconds`, and what is earned beside them, but nothing after the `last`."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._deadline = asyncio.get_running_loop().time() + seconds
+    def __init__(self, seconds: float, last: Deadline | None = None) -> None:
+        self._began = asyncio.get_running_loop().time()
+        self._last = math.inf if last is None else last.at
+        self._deadline = min(self._began + seconds, self._last)
+
+    def earn(self, seconds: float) -> None:
+        """More time, by a reply that keeps coming."""
+        self._deadline = min(self._deadline + seconds, self._last)
+
+    def check(self) -> None:
+        """Raises ModelTimeout where there is no time left to begin anything in."""
+        if asyncio.get_running_loop().time() >= self._deadline:
+            raise self._late()
+
+    def _late(self) -> ModelTimeout:
+        return ModelTimeout(
+            f"the model gave no complete answer within {max(0.0, self._deadline - self._began):.3g} s"
+        )
 
     async def within(self, step: Awaitable[ResultT]) -> ResultT:
         """The step's result; ModelTimeout if the time is up before it is there."""
@@ -276,7 +300,7 @@ class Budget:
                 return await step
         except TimeoutError as exc:
             if limit.expired():
-                raise ModelTimeout(f"the model gave no complete answer within {self._seconds:g} s") from exc
+                raise self._late() from exc
             raise
 
     async def pause(self, again: Again, backoff_s: float) -> None:

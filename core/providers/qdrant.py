@@ -15,7 +15,7 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from core.errors import StoreError, StoreMismatch
 from core.providers.base import Hit, LegQuery, LegSpec, Point, SparseVector, Vector, Where
-from core.providers.vectors import COLLECTION_NAME, conditions, mismatch, refuse_all
+from core.providers.vectors import COLLECTION_NAME, Pairs, conditions, mismatch, refuse_all
 
 log = logging.getLogger(__name__)
 
@@ -218,11 +218,12 @@ def _filter(where: Where) -> models.Filter | None:
     selected = conditions(where)
     if selected is None:
         return None
-    must, never = selected
-    return models.Filter(must=_conditions(must), must_not=_conditions(never))
+    must, never, any_of = selected
+    groups: list[models.Condition] = [models.Filter(must=_conditions(group)) for group in any_of]
+    return models.Filter(must=_conditions(must), must_not=_conditions(never), should=groups or None)
 
 
-def _conditions(pairs: Sequence[tuple[str, list[str] | list[int]]]) -> list[models.Condition]:
+def _conditions(pairs: Pairs) -> list[models.Condition]:
     return [models.FieldCondition(key=key, match=models.MatchAny(any=values)) for key, values in pairs]
 
 

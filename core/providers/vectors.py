@@ -9,15 +9,18 @@ from core.providers.base import Where
 
 COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Values = list[str] | list[int]
-Conditions = tuple[list[tuple[str, Values]], list[tuple[str, Values]]]
+Pairs = list[tuple[str, Values]]
+Conditions = tuple[Pairs, Pairs, list[Pairs]]
 
 
 def conditions(where: Where) -> Conditions | None:
-    """`(must, not)` as pairs of key and accepted values, or None where nothing can match."""
+    """`(must, not, any_of)` as pairs of key and accepted values, or None where nothing can match."""
     must = _pairs(where.must)
-    if any(not values for _, values in must):
+    groups = [[(key, _values(values)) for key, values in group] for group in where.any_of]
+    possible = [group for group in groups if group and all(values for _, values in group)]
+    if not all(values for _, values in must) or (groups and not possible):
         return None
-    return must, [pair for pair in _pairs(where.not_) if pair[1]]
+    return must, [pair for pair in _pairs(where.not_) if pair[1]], possible
 
 
 def refuse_all(where: Where) -> None:
@@ -39,7 +42,7 @@ def _described(model: str, size: int | None) -> str:
     return f"`{model}` ({size} dimensions)" if size else f"`{model}`"
 
 
-def _pairs(selected: Mapping[str, str | int | Sequence[str]]) -> list[tuple[str, Values]]:
+def _pairs(selected: Mapping[str, str | int | Sequence[str]]) -> Pairs:
     return [(key, _values(value)) for key, value in selected.items()]
 
 

@@ -50,6 +50,8 @@ class WebhookMemory:
         self._url = url
         self._secret = secret.encode()
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        # All tries with the pauses between them.
+        self.timeout_s = (retries + 1) * (timeout_s + LONGEST_PAUSE_S)
         self._retries = retries
         self._pause_s = pause_s
         self._clock = clock

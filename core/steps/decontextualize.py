@@ -6,14 +6,18 @@ import re
 from typing import ClassVar
 
 from core.prompting.ask import Prompter
+from core.prompting.fill import DEFAULT_BUDGET
 from core.providers.base import Usage
-from core.query import Query
+from core.query import MAX_QUERY_CHARS, Query
 from core.retrieval import Part
 from core.steps.base import Outcome
 
 FROM_QUESTIONS = "PrevQueryDecontextualizer"
 FROM_PAGE = "DecontextualizeContextPrompt"
 FROM_BOTH = "FullDecontextualizePrompt"
+# Characters of a prompt that rewrites. What a follow-up means may stand in any question before it, so twelve
+# of the longest that are taken stay whole beside all else; of more the oldest go first.
+REWRITING_BUDGET = DEFAULT_BUDGET + 12 * MAX_QUERY_CHARS
 CONTEXT_CHARS = 200  # of a page's beginning: its name, mostly
 # How much the previous question counts beside the present one when no model can join them.
 FOLLOW_UP_WEIGHT = 0.45
@@ -45,7 +49,7 @@ class Decontextualize:
     async def run(self, query: Query, prompter: Prompter, usage: Usage) -> Outcome:
         if not leans_on_something(query):
             return Outcome()
-        reply = await prompter.ask(self.prompt(query), query, usage)
+        reply = await prompter.ask(self.prompt(query), query, usage, REWRITING_BUDGET)
         # The prompts for pages say by an unchanged question that it is complete.
         if reply is None or not reply.get("requires_decontextualization", True):
             return Outcome()

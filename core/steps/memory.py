@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from core.memory import KINDS, Request
 from core.memory.claims import grounded, is_sensitive, kind_of
-from core.phrases import memory_request
+from core.phrases import asked_of_memory, may_ask_to_remember
 from core.prompting.ask import Prompter
 from core.providers.base import Usage
 from core.query import Query
@@ -28,25 +28,28 @@ class DetectMemory:
         reply = await prompter.ask("DetectMemoryRequestPrompt", query, usage)
         if reply is None:
             return Outcome()
-        said = memory_request(query.text)
-        if "action" not in reply and said is not None and said.action != "remember":
+        said = asked_of_memory(query.text).requests
+        other = next((request for request in said if request.action != "remember"), None)
+        if "action" not in reply and other is not None:
             # NLWeb's prompts know of remembering only: the rest is known by its phrase.
-            return Outcome(memory=(said,))
+            return Outcome(memory=(other,))
         if not reply["is_memory_request"]:
             return Outcome()
         action = str(reply.get("action") or "remember").strip().casefold()
         if action == "list":
             return Outcome(memory=(Request(text="", action="list"),))
         if action == "forget":
-            return Outcome(memory=(_forget(reply, said),))
+            return Outcome(memory=(_forget(reply, other),))
+        # A fact is kept where it was asked for, not where a model only takes it for something worth keeping.
+        if not may_ask_to_remember(query.text):
+            return Outcome()
         facts = [" ".join(fact.split()) for fact in str(reply["memory_request"]).split(";")]
         # A fact is made of what the person said: one that a model reads out of its prompt is not believed.
         kept = [fact for fact in facts if fact and grounded(fact, query.text)][:MAX_FACTS]
         return Outcome(memory=tuple(_remember(fact, reply, query) for fact in kept))
 
     def fallback(self, query: Query) -> Outcome:
-        said = memory_request(query.text)
-        return Outcome(memory=(said,) if said is not None else ())
+        return Outcome(memory=asked_of_memory(query.text).requests[:MAX_FACTS])
 
 
 def commands(query: Query, prompter: Prompter | None) -> bool:
@@ -56,8 +59,9 @@ def commands(query: Query, prompter: Prompter | None) -> bool:
     """
     if prompter is not None and prompter.find("DetectMemoryRequestPrompt", query) is None:
         return False
-    said = memory_request(query.text)
-    return said is not None and said.action != "remember"
+    asked = asked_of_memory(query.text)
+    remembers = any(request.action == "remember" for request in asked.requests)
+    return bool(asked.requests) and not remembers and not asked.more
 
 
 def _remember(fact: str, reply: dict[str, Any], query: Query) -> Request:

@@ -45,7 +45,13 @@ class Ensemble:
         parts = _parts(parameters.get("queries"))[:MAX_PARTS]
         if len(parts) < 2 or kit.prompter is None:
             return None
-        offers = await asyncio.gather(*(_best(part, query, kit) for part in parts))
+        searches = [asyncio.create_task(_best(part, query, kit)) for part in parts]
+        try:
+            offers = await asyncio.gather(*searches)
+        finally:
+            # Where one fails the question is a search: the others' calls are for nothing.
+            for search in searches:
+                search.cancel()
         offered = [(part, item) for part, items in zip(parts, offers, strict=True) for item in items]
         if not offered:
             return None
@@ -70,7 +76,7 @@ async def _best(part: str, query: Query, kit: Kit) -> list[Item]:
         return []
     asked = query.with_(decontextualized_query=part)
     # One batch a part: the likeliest items, which are of one site and one prompt.
-    batch = kit.ranker.batches(asked, candidates)[0].candidates
+    batch = kit.ranker.likeliest(asked, candidates)
     scored: list[tuple[int, Candidate, str]] = []
     failed: ModelError | None = None
     async with aclosing(kit.ranker.rank(asked, batch, kit.usage)) as ranked:

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 
 from core.documents import Candidate
+from core.errors import BadModelReply
 from core.jsonstream import ObjectReader
 from core.prompting.ask import call_of
 from core.prompting.fill import fill_batch
@@ -57,6 +58,9 @@ async def _matched(
     call = call_of(prompt, filled, query, tier="low", schema=prompt.reply.batch_schema(TAG))
     reader = ObjectReader(TAG)
     replies = [*reader.feed(await kit.prompter.model.complete(call, kit.usage)), *reader.close()]
+    if not replies:
+        # That none of the items is meant would be a low score for each.
+        raise BadModelReply(f"`{MATCHING}`: the model judged none of the items")
     scores = [
         (waiting[str(one.get(TAG))], int(prompt.reply.coerce(one)["score"]))
         for one in replies

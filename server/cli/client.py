@@ -12,7 +12,7 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 SERVER_FILE = "server.json"
 WAIT_S = 600.0  # for another command that has the data folder
 WAIT_STEP_S = 0.3
+Given = Mapping[str, str] | Sequence[tuple[str, str]]  # parameters, some perhaps repeated
 TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5)
 
 
@@ -55,9 +56,7 @@ class Api:
         """Ask in this user's name: an identity of the operator's own, apart from keys' and visitors'."""
         self._headers["X-User-Id"] = user
 
-    async def json(
-        self, method: str, path: str, *, body: object = None, params: Mapping[str, str] | None = None
-    ) -> Any:
+    async def json(self, method: str, path: str, *, body: object = None, params: Given | None = None) -> Any:
         """The JSON answer. Raises Refused with the server's message."""
         async with self._request(method, path, body, params, "application/json") as response:
             return orjson.loads(await response.read())
@@ -76,7 +75,7 @@ class Api:
 
     @asynccontextmanager
     async def _request(
-        self, method: str, path: str, body: object, params: Mapping[str, str] | None, accept: str
+        self, method: str, path: str, body: object, params: Given | None, accept: str
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         headers = {**self._headers, "Accept": accept, "Content-Type": "application/json"}
         data = orjson.dumps(body) if body is not None else None

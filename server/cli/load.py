@@ -26,6 +26,7 @@ from core.ingestion.sources import discover, read_source
 from core.ingestion.urls import canonical
 from core.names import check_site_name, document_id_of
 from core.settings import Settings
+from core.tags import read as read_tags
 from server.cli.client import Api, connect
 from server.cli.context import Context
 from server.cli.documents import all_documents
@@ -62,36 +63,51 @@ class Report:
 @click.command("load")
 @click.argument("sources", nargs=-1, required=True)
 @click.option("--site", required=True, help="The site they belong to: 1-64 of a-z 0-9 . _ -")
+@click.option("--tag", "tags", multiple=True, metavar="NAME:VALUE", help="A tag they all get; repeat it.")
 @click.option("--replace", is_flag=True, help="Delete what the site has and these sources have not.")
 @click.option("--dry-run", is_flag=True, help="Read and report; store nothing.")
 @output_options
 @click.pass_obj
 def command(
-    context: Context, sources: tuple[str, ...], site: str, replace: bool, dry_run: bool, quiet: bool
+    context: Context,
+    sources: tuple[str, ...],
+    site: str,
+    tags: tuple[str, ...],
+    replace: bool,
+    dry_run: bool,
+    quiet: bool,
 ) -> None:
     """Load files, folders, patterns, or `-` (standard input): pages with schema.org JSON-LD, JSON, JSONL.
 
-    Example: askable load samples/trattoria --site trattoria
+    What is loaded has the tags of this load and no others, also where it was there before.
+
+    Example: askable load samples/trattoria --site trattoria --tag course:main
     """
     output = Output(quiet=quiet)
     check_site_name(site)
+    given = read_tags(tags)
     if dry_run:
         report = _dry_run(sources, site, output)
         if replace:
             report.would_go = asyncio.run(_would_go(context.settings(), site, report))
     else:
-        report = asyncio.run(_load(context.settings(), sources, site, replace, output))
+        report = asyncio.run(_load(context.settings(), sources, site, given, replace, output))
     _tell(report, site, output, dry_run=dry_run)
     if report.counts["failed"]:
         raise SystemExit(1)
 
 
 async def _load(
-    settings: Settings, sources: tuple[str, ...], site: str, replace: bool, output: Output
+    settings: Settings,
+    sources: tuple[str, ...],
+    site: str,
+    tags: tuple[str, ...],
+    replace: bool,
+    output: Output,
 ) -> Report:
     async with connect(settings, create=True) as api:
         with _Progress(output) as progress:
-            report = await load_sources(api, sources, site, progress)
+            report = await load_sources(api, sources, site, progress, tags)
         if replace and report.counts["failed"]:
             output.note("nothing was deleted (--replace), because something failed")
         elif replace:
@@ -100,21 +116,25 @@ async def _load(
 
 
 async def load_sources(
-    api: Api, sources: tuple[str, ...], site: str, progress: _Progress | None = None
+    api: Api,
+    sources: tuple[str, ...],
+    site: str,
+    progress: _Progress | None = None,
+    tags: tuple[str, ...] = (),
 ) -> Report:
     """Read the sources here and store what they hold through the server."""
     report = Report()
     batches = _batches(sources, report, progress)
     while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-        async for outcome in _send(api, site, batch):
+        async for outcome in _send(api, {"site": site, "items": batch, "tags": tags}):
             report.note(outcome)
             if progress is not None:
                 progress.stored(report)
     return report
 
 
-async def _send(api: Api, site: str, batch: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-    async for name, data in api.events("/documents", {"site": site, "items": batch}):
+async def _send(api: Api, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async for name, data in api.events("/documents", body):
         if name == "item":
             yield data
 

@@ -103,16 +103,66 @@ def export(context: Context, user: str, realm: str | None, out: Path | None, qui
     output.note(f"{len(told['memories'])} facts written to {out}")
 
 
-def _call(context: Context, method: str, path: str, params: dict[str, str]) -> Any:
+@command.command("replay-erasures")
+@click.option("--since", help="When the backup was made: Unix seconds, or 2026-03-01[T12:00] (UTC).")
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="The ledger to go by, saved from the data folder that was replaced (default: the server's own).",
+)
+@output_options
+@click.pass_obj
+def replay(context: Context, since: str | None, ledger: Path | None, quiet: bool) -> None:
+    """After a backup was put back: erase again who was erased since it was made.
+
+    Without --since: everybody of whose erasure the database does not know. With it everybody who was erased
+    from then on, with what they have told since.
+
+    Example: askable memory replay-erasures --ledger old-data/erasures.jsonl
+    """
+    output = Output(quiet=quiet)
+    body: dict[str, Any] = {}
+    if since is not None:
+        body["since"] = _seconds(since)
+    if ledger is not None:
+        body["ledger"] = ledger.read_text(encoding="utf-8", errors="replace").splitlines()
+    told = _call(context, "POST", "/admin/memory/replay-erasures", {}, body=body)
+    if output.as_json:
+        output.json(told)
+    else:
+        output.line(f"erased again: {told['erased']}")
+    if told["unreadable"]:
+        output.note(
+            f"{told['unreadable']} lines cannot be read: cut short, or written with another `auth.secret`"
+        )
+    if told["failed"]:
+        output.note(f"of {told['failed']} something is left: the server tries again, its log says why")
+    if told["failed"] or told["unreadable"]:
+        raise click.exceptions.Exit(1)
+
+
+def _call(context: Context, method: str, path: str, params: dict[str, str], *, body: object = None) -> Any:
     async def run() -> Any:
         async with connect(context.settings()) as api:
-            return await api.json(method, path, params=params)
+            return await api.json(method, path, params=params, body=body)
 
     return asyncio.run(run())
 
 
 def _params(user: str, realm: str | None) -> dict[str, str]:
     return {"user": user, **({"realm": realm} if realm else {})}
+
+
+def _seconds(since: str) -> float:
+    try:
+        return float(since)
+    except ValueError:
+        pass
+    try:
+        when = datetime.fromisoformat(since)
+    except ValueError:
+        raise click.UsageError(f"--since: `{since}` is no time: Unix seconds, or 2026-03-01T12:00") from None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _day(seconds: float) -> str:

@@ -50,6 +50,10 @@ class Output:
         else:
             click.echo(text)
 
+    def piece(self, text: str) -> None:
+        """A part of a line that is still being written, at once."""
+        click.echo(text, nl=False)
+
     def note(self, text: str) -> None:
         """A line on how it is going, on stderr; silent with `-q`."""
         if not self.quiet:

@@ -22,6 +22,7 @@ from core.settings import Settings
 from server.app import create_app
 from server.cli.client import remove_server_file, write_server_file
 from server.cli.context import Context
+from server.http import Runner
 from server.keys import DOCUMENTS, LIBRARY, LOADER, PIPELINE, STATE
 from server.logs import set_up_logging
 
@@ -54,11 +55,27 @@ def command(
     """
     settings = context.settings({"server.host": host, "server.port": port})
     if workers > 1:
-        raise ConfigError(
-            "--workers above 1 needs a Qdrant server and a shared database; this version runs one worker"
-        )
+        raise ConfigError(_why_one(settings))
     set_up_logging()
     asyncio.run(_serve(settings, demo=demo, as_json=as_json, quiet=quiet))
+
+
+def _why_one(settings: Settings) -> str:
+    """Why there is no more than one worker: what several need first, if it is not there."""
+    missing = [
+        what
+        for what, there in (
+            ("a Qdrant server (`qdrant.url`)", settings.qdrant.url),
+            ("a shared database (`database.url`, PostgreSQL)", settings.database.shared),
+        )
+        if not there
+    ]
+    if missing:
+        return f"--workers above 1 needs {' and '.join(missing)}"
+    return (
+        "this version runs one worker: start `askable serve` several times, each with a --data-dir and a"
+        " --port of its own, all with the same `auth.secret`"
+    )
 
 
 async def _serve(settings: Settings, *, demo: bool, as_json: bool, quiet: bool) -> None:
@@ -69,7 +86,7 @@ async def _serve(settings: Settings, *, demo: bool, as_json: bool, quiet: bool) 
     listening = _listen(settings)
     token = secrets.token_urlsafe(32)
     app = create_app(settings, admin_token=token)
-    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    runner = Runner(app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_S)
     url = ""
     try:
         if demo:

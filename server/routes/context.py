@@ -8,11 +8,13 @@ from typing import Any
 
 from aiohttp import web
 
+from core.conversation import ID
 from core.errors import AskError, BadQuery
-from core.memory import SCOPES, Asking, Fact, Request
-from core.phrases import memory_request
+from core.memory import SCOPES, Asking, Fact, Memory, Request
+from core.phrases import asked_of_memory
 from core.prompting.fill import fill
 from core.query import Identity, Query
+from server.applications import check_application
 from server.auth import Caller, owner, require, speaking_for
 from server.keys import FACTS, LIBRARY, MEMORY, WHITEBOARDS
 from server.middleware import json_response
@@ -22,6 +24,7 @@ routes = web.RouteTableDef()
 
 MAX_MESSAGES = 200
 MAX_CONTENT_CHARS = 20_000
+MAX_NAME_CHARS = 200
 MAX_TOKENS = 100_000
 DEFAULT_TOKENS = 1000
 ASKED_MESSAGES = 3  # of the newest from the user: what the memory is searched with
@@ -42,9 +45,11 @@ async def context_of(request: web.Request, body: Mapping[str, Any]) -> dict[str,
     if not isinstance(store, bool):
         raise BadQuery("`store` is true or false", field="store")
     identity = _speaker(request, scopes, changes=store)
-    conversation_id = str(body.get("conversation_id") or scopes.get("thread") or secrets.token_urlsafe(12))
+    conversation_id = _conversation(body.get("conversation_id"), scopes) or secrets.token_urlsafe(12)
     messages = _messages(body.get("messages"))
+    most = _tokens(body.get("max_tokens"))
     site = scopes.get("application", "")
+    await check_application(request, site, field="scopes")
     boards = request.app[WHITEBOARDS]
 
     stored = 0
@@ -65,7 +70,7 @@ async def context_of(request: web.Request, body: Mapping[str, Any]) -> dict[str,
     facts = await request.app[FACTS].recall(asking)
     board = await boards.current(identity, conversation_id)
     board_text = await boards.as_text(identity, conversation_id, site=site)
-    facts, text = _fitting(request, facts, board_text, site, _tokens(body.get("max_tokens")))
+    facts, text = _fitting(request, facts, board_text, site, most)
     return {
         "conversation_id": conversation_id,
         "memories": [fact.told() for fact in facts],
@@ -105,23 +110,24 @@ async def _remember(
         sites=(site,) if site else (),
         identity=identity,
     )
-    asked: Request | None = memory_request(query.text)
-    if asked is None or asked.action != "remember":
+    asked = [one for one in asked_of_memory(query.text).requests if one.action == "remember"]
+    if not asked:
         memory.learn(query)
-        return []
+    return [await _kept(memory, query, one) for one in asked]
+
+
+async def _kept(memory: Memory, query: Query, asked: Request) -> dict[str, Any]:
     try:
         told = await memory.remember(query, asked)
     except AskError as failed:
-        return [{"item_to_remember": asked.text, "memory_id": None, "message": failed.message}]
-    return [
-        {
-            "item_to_remember": told.item_to_remember,
-            "memory_id": told.memory_id,
-            "scope": told.scope,
-            "message": told.message,
-            **({"confirm": told.confirm} if told.confirm else {}),
-        }
-    ]
+        return {"item_to_remember": asked.text, "memory_id": None, "message": failed.message}
+    return {
+        "item_to_remember": told.item_to_remember,
+        "memory_id": told.memory_id,
+        "scope": told.scope,
+        "message": told.message,
+        **({"confirm": told.confirm} if told.confirm else {}),
+    }
 
 
 def _fitting(
@@ -178,24 +184,47 @@ def _scopes(value: Any) -> dict[str, str]:
     return found
 
 
+def _conversation(value: Any, scopes: Mapping[str, str]) -> str:
+    """The conversation's id, "" where none is given. One that is named twice is the same."""
+    if value is not None and not isinstance(value, str):
+        raise BadQuery("`conversation_id` is a text", field="conversation_id")
+    given = [(value or "", "conversation_id"), (scopes.get("thread", ""), "scopes")]
+    for one, field in given:
+        if one and not ID.fullmatch(one):
+            name = "conversation_id" if field == "conversation_id" else "scopes.thread"
+            raise BadQuery(f"`{name}` is 1-128 of A-Z a-z 0-9 . _ : ~ -", field=field)
+    if value and scopes.get("thread", value) != value:
+        raise BadQuery("`conversation_id` and `scopes.thread` are two names of one thing", field="scopes")
+    return value or scopes.get("thread", "")
+
+
 def _messages(value: Any) -> list[dict[str, str]]:
     if not isinstance(value, list) or not 0 < len(value) <= MAX_MESSAGES:
         raise BadQuery(f"`messages` is a list of 1 to {MAX_MESSAGES} messages", field="messages")
-    found = []
-    for one in value:
-        if not isinstance(one, Mapping) or one.get("role") not in ROLES:
-            raise BadQuery(f"a message is {{role, content}}; roles: {', '.join(ROLES)}", field="messages")
-        content = one.get("content")
-        if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
+    return [_message(one, f"messages[{n}]") for n, one in enumerate(value)]
+
+
+def _message(value: Any, place: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise BadQuery(f"`{place}` is an object {{id?, role, content, name?}}", field=place)
+    role, content = value.get("role"), value.get("content")
+    if role not in ROLES:
+        raise BadQuery(f"`{place}.role` is one of {', '.join(ROLES)}", field=f"{place}.role")
+    if not isinstance(content, str) or len(content) > MAX_CONTENT_CHARS:
+        raise BadQuery(
+            f"`{place}.content` is a text of at most {MAX_CONTENT_CHARS} characters", field=f"{place}.content"
+        )
+    message = {"role": str(role), "content": content}
+    for name in ("id", "name"):
+        one = value.get(name)
+        if one is None:
+            continue
+        if isinstance(one, bool) or not isinstance(one, str | int) or len(str(one)) > MAX_NAME_CHARS:
             raise BadQuery(
-                f"a message's `content` is a text of {MAX_CONTENT_CHARS} characters", field="messages"
+                f"`{place}.{name}` is a text of at most {MAX_NAME_CHARS} characters", field=f"{place}.{name}"
             )
-        message = {"role": str(one["role"]), "content": content}
-        for name in ("id", "name"):
-            if one.get(name) is not None:
-                message[name] = str(one[name])
-        found.append(message)
-    return found
+        message[name] = str(one)
+    return message
 
 
 def _tokens(value: Any) -> int:

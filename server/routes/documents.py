@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from aiohttp import web
@@ -17,6 +17,7 @@ from core.ingestion.jsonld import items_from_object
 from core.ingestion.load import Deleted
 from core.ingestion.urls import safe
 from core.names import check_document_id, check_site_name
+from core.tags import read, shown
 from server.auth import check_writable, require
 from server.keys import DOCUMENTS, LOADER
 from server.middleware import json_response
@@ -26,7 +27,7 @@ from server.sse import event, open_stream
 routes = web.RouteTableDef()
 
 PAGE = 1000
-NOT_YET = ("text", "url", "steps", "args", "tags")
+NOT_YET = ("text", "url", "steps", "args")
 
 
 @routes.post("/documents")
@@ -34,7 +35,7 @@ async def load(request: web.Request) -> web.StreamResponse:
     """Load `item` or `items` into `site`: outcomes as events while they come, or one report at the end.
 
     An element is a schema.org object, or `{url, item}`, to which a program that has read the page itself may
-    add `text`, `name`, `types`, `language`, `source`.
+    add `text`, `name`, `types`, `language`, `source`. All of them get `tags`, and lose those they had.
     """
     require(request, "write")
     body = await json_body(request)
@@ -46,7 +47,8 @@ async def load(request: web.Request) -> web.StreamResponse:
     items = [body["item"]] if "item" in body else body.get("items")
     if not isinstance(items, list):
         raise BadQuery("`items` is needed: a list of schema.org objects", field="items")
-    outcomes = request.app[LOADER].load(site, _reads(items))
+    tags = read(() if body.get("tags") is None else body["tags"])
+    outcomes = request.app[LOADER].load(site, _reads(items), tags)
     counts: Counter[str] = Counter()
     if "text/event-stream" not in request.headers.get("Accept", ""):
         async with aclosing(outcomes):
@@ -65,12 +67,15 @@ async def load(request: web.Request) -> web.StreamResponse:
 
 @routes.get("/documents")
 async def listed(request: web.Request) -> web.Response:
-    """Loaded documents, a page of a thousand; `cursor` of the answer asks for the next."""
+    """Loaded documents, a page of a thousand; `cursor` of the answer asks for the next. `tag` (`name:value`,
+    perhaps repeated) is what they must have."""
     scope = require(request, "write").scope
     params = await read_params(request)
     site = params.text("site", limit=64) or None
     after_site, _, after_id = params.text("cursor", limit=300).partition("/")
-    documents = await request.app[DOCUMENTS].documents(scope, site, after=(after_site, after_id), limit=PAGE)
+    documents = await request.app[DOCUMENTS].documents(
+        scope, site, tags=read(list(params.all("tag"))), after=(after_site, after_id), limit=PAGE
+    )
     last = documents[-1] if len(documents) == PAGE else None
     return json_response(
         {
@@ -80,16 +85,23 @@ async def listed(request: web.Request) -> web.Response:
     )
 
 
+@routes.patch("/documents/{document_id}/tags")
+async def retag(request: web.Request) -> web.Response:
+    """Give a document of `site` the tags of the body (`{tags}`) and no others; nothing is embedded again."""
+    document = await _named(request)
+    body = await json_body(request)
+    if "tags" not in body:
+        raise BadQuery("`tags` is needed: `{name: value or values}`, `{}` for none", field="tags")
+    tags = read(body["tags"])
+    await request.app[LOADER].retag(document.site, [document.document_id], tags)
+    return json_response(_row(replace(document, tags=tags)))
+
+
 @routes.delete("/documents/{document_id}")
 async def delete(request: web.Request) -> web.Response:
     """Delete one document of `site`."""
-    scope = require(request, "write").scope
-    document_id = check_document_id(request.match_info["document_id"])
-    params = await read_params(request)
-    site = check_site_name(params.text("site", limit=64))
-    if await request.app[DOCUMENTS].document(scope, site, document_id) is None:
-        raise NotFound(f"there is no document `{document_id}` in site `{site}`", field="document_id")
-    return _deleted([site], await request.app[LOADER].delete(site, [document_id]))
+    document = await _named(request)
+    return _deleted([document.site], await request.app[LOADER].delete(document.site, [document.document_id]))
 
 
 @routes.delete("/documents")
@@ -108,6 +120,18 @@ async def delete_by_url(request: web.Request) -> web.Response:
         gone = await request.app[LOADER].delete(document.site, [document.document_id])
         total = Deleted(total.documents + gone.documents, total.chunks + gone.chunks, total.left + gone.left)
     return _deleted(sorted({document.site for document in found}), total)
+
+
+async def _named(request: web.Request) -> Document:
+    """The document that the path and `site` name. Raises NotFound, also where the caller may not see it."""
+    scope = require(request, "write").scope
+    document_id = check_document_id(request.match_info["document_id"])
+    params = await read_params(request)
+    site = check_site_name(params.text("site", limit=64))
+    document = await request.app[DOCUMENTS].document(scope, site, document_id)
+    if document is None:
+        raise NotFound(f"there is no document `{document_id}` in site `{site}`", field="document_id")
+    return document
 
 
 def _reads(items: Sequence[Any]) -> Iterator[Read]:
@@ -154,6 +178,7 @@ def _row(document: Document) -> dict[str, Any]:
         "types": list(document.types),
         "state": "completed",
         "chunks": document.chunks,
+        "tags": shown(document.tags),
         "error": None,
     }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -12,6 +14,7 @@ from core.memory import KINDS, SCOPES, Detected, Reach
 from core.memory.facts import checked_text
 from core.query import Identity
 from core.settings import seconds_of
+from server.applications import check_application
 from server.auth import USER_HEADER, may_store, owner, require, set_visitor
 from server.keys import CLOCK, ERASURE, FACTS, MEMORY, SETTINGS
 from server.middleware import json_response
@@ -23,6 +26,13 @@ MAX_TOKEN_CHARS = 20_000
 MAX_PAGE = 1000
 MAX_ID_CHARS = 256
 MAX_METADATA_CHARS = 4000
+MAX_NAME_CHARS = 200
+MAX_LASTING_S = 100 * 365 * 86_400.0
+KEPT_FIELDS = (
+    *("text", "kind", "scope", "site", "agent", "conversation_id", "expires_in", "metadata"),
+    *("subject", "attribute"),
+)
+CHANGED_FIELDS = ("text", "kind", "metadata", "expires_in")
 
 
 @routes.post("/memory/confirm")
@@ -39,10 +49,9 @@ async def confirm(request: web.Request) -> web.Response:
     if not isinstance(token, str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
         raise BadQuery("`token` is needed: the `confirm` of a remember message", field="token")
     done = await request.app[MEMORY].confirm(token, caller.identity)
+    if done.erased is not None:
+        return json_response({"erased": done.erased})
     if done.action == "forget":
-        if done.forgotten == ("*",) and not done.repeated:
-            await request.app[MEMORY].stop_learning(done.identity)
-            return json_response({"erased": await request.app[ERASURE].erase(done.identity)})
         return json_response({"forgotten": list(done.forgotten)})
     memory_id = done.stored.memory_id if done.stored else None
     response = json_response({"memory_id": memory_id, "text": done.text})
@@ -66,7 +75,10 @@ async def keep(request: web.Request) -> web.Response:
         raise NotFound("memory is switched off here (`memory.mode`)")
     identity = owner(request, changes=True)
     body = await json_body(request)
-    stored = await request.app[MEMORY].persist(_detected(request, identity, body))
+    _only(body, KEPT_FIELDS)
+    detected = _detected(request, identity, body)
+    await check_application(request, detected.site, field="site")
+    stored = await request.app[MEMORY].persist(detected)
     if stored is None:
         return json_response({"memory_id": None, "sent_to": request.app[MEMORY].name}, status=202)
     told = {"memory_id": stored.memory_id, "text": stored.text, "superseded": list(stored.superseded)}
@@ -80,8 +92,6 @@ async def erase(request: web.Request) -> web.Response:
     identity = owner(request, changes=True)
     if request.query.get("all") != "true":
         raise BadQuery("this takes everything out: say `all=true`", field="all")
-    if MEMORY in request.app:
-        await request.app[MEMORY].stop_learning(identity)
     return json_response({"erased": await request.app[ERASURE].erase(identity)})
 
 
@@ -104,15 +114,14 @@ async def change(request: web.Request) -> web.Response:
     """`{text?, kind?, metadata?, expires_in?}`."""
     reach = Reach.of(owner(request, changes=True))
     body = await json_body(request)
-    unknown = sorted(set(body) - {"text", "kind", "metadata", "expires_in"})
-    if unknown or not body:
-        field = unknown[0] if unknown else "body"
-        raise BadQuery("what can change is `text`, `kind`, `metadata` and `expires_in`", field=field)
+    _only(body, CHANGED_FIELDS)
+    if not body:
+        raise BadQuery(f"what can change is {', '.join(CHANGED_FIELDS)}", field="body")
     fact = await request.app[FACTS].update(
         reach,
         request.match_info["memory_id"],
         text=checked_text(body["text"]) if "text" in body else None,
-        kind=str(body["kind"]) if "kind" in body else None,
+        kind=_text_id(body, "kind") if "kind" in body else None,
         metadata=metadata_from(body["metadata"]) if "metadata" in body else None,
         expires_at=_expires(request, body["expires_in"]) if "expires_in" in body else None,
     )
@@ -183,6 +192,29 @@ async def operator_forgets(request: web.Request) -> web.Response:
     return json_response({"forgotten": gone})
 
 
+@routes.post("/admin/memory/replay-erasures")
+async def operator_replays(request: web.Request) -> web.Response:
+    """`{since?, ledger?}`: after a backup was put back, erase again who was erased since: those whose erasure
+    the database does not know, or with `since` (Unix seconds) everybody from then on. `ledger`: the lines of
+    another ledger than the server's own. -> `{erased, failed, unreadable}`: numbers of persons, of lines."""
+    require(request, "admin")
+    body = await json_body(request)
+    if unknown := sorted(set(body) - {"since", "ledger"}):
+        raise BadQuery("what can be given is `since` and `ledger`", field=unknown[0])
+    since, lines = body.get("since"), body.get("ledger")
+    if since is not None and (isinstance(since, bool) or not isinstance(since, int | float)):
+        raise BadQuery("`since` is a time in Unix seconds", field="since")
+    if lines is not None and not (isinstance(lines, list) and all(isinstance(one, str) for one in lines)):
+        raise BadQuery("`ledger` is a list of lines", field="ledger")
+    erasure = request.app[ERASURE]
+    if lines is None:
+        entries, unreadable = await asyncio.to_thread(erasure.ledger.load)
+    else:
+        entries, unreadable = erasure.ledger.read(lines)
+    erased, failed = await erasure.replay(entries, None if since is None else float(since))
+    return json_response({"erased": erased, "failed": failed, "unreadable": unreadable})
+
+
 async def _named(request: web.Request) -> Identity:
     require(request, "admin")
     user = request.query.get("user", "").strip()
@@ -228,8 +260,8 @@ async def _export(request: web.Request, identity: Identity) -> web.Response:
 
 
 def _detected(request: web.Request, identity: Identity, body: dict[str, Any]) -> Detected:
-    scope = str(body.get("scope") or "user")
-    kind = str(body.get("kind") or "")
+    scope = _text_id(body, "scope") or "user"
+    kind = _text_id(body, "kind")
     if scope not in SCOPES:
         raise BadQuery(f"`scope` is one of {', '.join(SCOPES)}", field="scope")
     if kind and kind not in KINDS:
@@ -252,8 +284,8 @@ def _detected(request: web.Request, identity: Identity, body: dict[str, Any]) ->
         if "expires_in" in body
         else request.app[CLOCK]() + lasting,
         nonce=secrets.token_urlsafe(12),
-        subject=str(body.get("subject") or "")[:200],
-        attribute=str(body.get("attribute") or "")[:200],
+        subject=_text_id(body, "subject")[:MAX_NAME_CHARS],
+        attribute=_text_id(body, "attribute")[:MAX_NAME_CHARS],
         agent=place["agent"],
         metadata=metadata_from(body.get("metadata") or {}),
     )
@@ -268,11 +300,20 @@ def _text_id(body: dict[str, Any], name: str) -> str:
     return value.strip()
 
 
+def _only(body: Mapping[str, Any], fields: Sequence[str]) -> None:
+    """Raises BadQuery naming a field that is none: what is misspelt would only seem to count."""
+    for name in sorted(set(body) - set(fields)):
+        raise BadQuery(f"`{name[:80]}` is none of {', '.join(fields)}", field=name[:80])
+
+
 def _expires(request: web.Request, duration: Any) -> float:
     try:
-        return request.app[CLOCK]() + seconds_of(str(duration))
+        lasting = seconds_of(duration if isinstance(duration, str) else repr(duration))
     except ValueError as wrong:
-        raise BadQuery(str(wrong), field="expires_in") from None
+        raise BadQuery(str(wrong)[:200], field="expires_in") from None
+    if not 0 < lasting <= MAX_LASTING_S:
+        raise BadQuery("`expires_in` is more than `0s` and at most `36500d`", field="expires_in")
+    return request.app[CLOCK]() + lasting
 
 
 def metadata_from(value: Any) -> dict[str, Any]:

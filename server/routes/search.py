@@ -8,16 +8,28 @@ from aiohttp import web
 
 from core.errors import BadQuery
 from core.query import MAX_QUERY_CHARS
-from core.retrieval import Part, SearchMode
+from core.retrieval import Part, SearchMode, filtered
+from core.tags import shown
 from server.auth import readable_sites, require
 from server.keys import DOCUMENTS, RETRIEVER
 from server.middleware import json_response
-from server.params import read_params, sites_from
+from server.params import Params, item_type, read_params, sites_from, tag_filter
 
 routes = web.RouteTableDef()
 
 MAX_LIMIT = 200
-NOT_YET = ("item_type", "required_item_type", "tags", "filters", "expand")
+MAX_EXPAND = 10
+TAKEN = (
+    "query",
+    "site",
+    "tags",
+    "item_type",
+    "required_item_type",
+    "limit",
+    "min_relevance",
+    "expand",
+    "mode",
+)
 
 
 @routes.post("/search")
@@ -28,25 +40,27 @@ async def search(request: web.Request) -> web.Response:
     text = params.text("query", limit=MAX_QUERY_CHARS).strip()
     if not text:
         raise BadQuery(f"`query` is needed: 1 to {MAX_QUERY_CHARS} characters", field="query")
-    for name in NOT_YET:
-        if params.first(name) is not None:
-            raise BadQuery(f"`{name}` is not available yet", field=name)
-    modes: dict[str, SearchMode] = {mode: mode for mode in get_args(SearchMode)}
-    mode = modes.get(str(params.first("mode") or "hybrid"))
-    if mode is None:
-        raise BadQuery(f"`mode` must be one of {', '.join(modes)}", field="mode")
+    for name in params.names():
+        if name not in TAKEN:
+            raise BadQuery(f"there is no `{name[:80]}`: {', '.join(TAKEN)}", field=name[:80])
+    mode = _mode(params)
     limit = params.number("limit", 1, MAX_LIMIT) or 10
+    beside = params.number("expand", 0, MAX_EXPAND) or 0
     least = _relevance(params.first("min_relevance"))
+    tags = tag_filter(params.all("tags"))
     documents = request.app[DOCUMENTS]
     sites, _ = sites_from(params.all("site"), await readable_sites(request))
-    found = await request.app[RETRIEVER].search(
+    passages = await request.app[RETRIEVER].search(
         [Part(text)],
         sites=sites,
         limit=limit,
+        where=filtered(item_type(params), tags),
         languages=await documents.languages(sites),
         by_document=False,
         mode=mode,
     )
+    found = [c for c in await documents.live(caller.scope, passages, tags) if c.score >= least]
+    texts = await documents.expanded(found, beside) if beside else [c.text for c in found]
     results = [
         {
             "url": c.document.url,
@@ -54,14 +68,24 @@ async def search(request: web.Request) -> web.Response:
             "site": c.document.site,
             "document_id": c.document.document_id,
             "chunk": c.n,
-            "text": c.text,
+            "text": shown_text,
             "score": round(c.score, 4),
             "scores": {leg: round(score, 4) for leg, score in c.legs.items()},
+            "page": None,
+            "section": None,
+            "tags": shown(c.document.tags),
         }
-        for c in await documents.live(caller.scope, found)
-        if c.score >= least
+        for c, shown_text in zip(found, texts, strict=True)
     ]
     return json_response({"query": text, "results": results})
+
+
+def _mode(params: Params) -> SearchMode:
+    modes: dict[str, SearchMode] = {mode: mode for mode in get_args(SearchMode)}
+    mode = modes.get(params.text("mode", limit=40) or "hybrid")
+    if mode is None:
+        raise BadQuery(f"`mode` must be one of {', '.join(modes)}", field="mode")
+    return mode
 
 
 def _relevance(value: object) -> float:

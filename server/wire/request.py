@@ -27,6 +27,7 @@ PLACES: Mapping[str, str] = {
     "context.url": "context_url",
     "context.text": "context_description",
     "context.memory": "memory",
+    "context.near": "near",
     "prefer.mode": "mode",
     "prefer.streaming": "streaming",
     "prefer.provisional": "provisional",
@@ -87,7 +88,8 @@ def dialect_of(params: Params, *, structured: bool) -> str:
             raise BadQuery(f"`version` must be one of {known}", field="version")
         return f"structured-{version}"
     if not (protocol or structured):
-        return "legacy"
+        # The name that a mode had in NLWeb's clients of 2025, and in theirs only.
+        return "legacy" if params.raw("generate_mode") is None else "legacy-2025"
     # The version of an interface, by NLWeb's strict clients: a hint, where it names a version spoken here.
     hinted = f"structured-{params.first('api_version')}"
     return hinted if hinted in DIALECTS else PROTOCOLS["structured"]

@@ -25,6 +25,7 @@ from core.messages import (
 from core.query import MAX_QUERY_CHARS, Mode
 from server.wire.base import NULL_FIELDS, Promised, ResponseFormat
 from server.wire.envelopes import SHOWN
+from server.wire.legacy_2025 import INTERMEDIATE
 from server.wire.legacy_2026 import BEGIN, END
 from server.wire.request import PLACES
 
@@ -41,12 +42,14 @@ SCALARS: Mapping[Any, Schema] = {
     Any: {},
 }
 MESSAGES: tuple[type[Any], ...] = get_args(Message)
+NO_MORE: Mapping[str, Schema] = types.MappingProxyType({})
 
 
 def schemas() -> dict[str, Schema]:
     """File name -> schema: of the events of each dialect, with its one-object answers under `$defs`."""
     return {
         "legacy.json": _legacy(),
+        "legacy-2025.json": _legacy_2025(),
         "legacy-2026.json": _legacy_2026(),
         "structured-0.55.json": _structured(),
         "structured-0.54.json": _structured_054(),
@@ -135,12 +138,12 @@ def _file(title: str, defs: Mapping[str, Schema], one_of: Iterable[Schema]) -> S
 # ---------------------------------------------------------------- legacy
 
 
-def _bodies() -> dict[str, Schema]:
-    """By message type: type and fields, as `server.wire.base.message_body` writes them.
+def _bodies(more: Mapping[str, Schema] = NO_MORE) -> dict[str, Schema]:
+    """By message type: type and fields, as `server.wire.base.message_body` writes them; and `more`.
 
     A header's type is the name that the operator gave it: any other.
     """
-    bodies: dict[str, Schema] = {}
+    bodies: dict[str, Schema] = {**more}
     for kind in MESSAGES:
         if kind is Results:
             schema = _object({"results": _array(_ref("item"))})
@@ -154,10 +157,10 @@ def _bodies() -> dict[str, Schema]:
     return bodies
 
 
-def _legacy() -> Schema:
+def _legacy(title: str = "An event of the legacy dialect", more: Mapping[str, Schema] = NO_MORE) -> Schema:
     events = {
         kind: _with(body, query_id=TEXT, **({"conversation_id": TEXT} if kind == Started.type else {}))
-        for kind, body in _bodies().items()
+        for kind, body in _bodies(more).items()
     }
     whole = {kind: _without_type(body) for kind, body in _bodies().items() if kind != Results.type}
     header = _with(whole.pop(Header.type), message=TEXT)
@@ -173,7 +176,12 @@ def _legacy() -> Schema:
         "additionalProperties": header,
     }
     defs = {"item": _item(), **events, "whole": answer, "refusal": _object({"error": _error()})}
-    return _file("An event of the legacy dialect", defs, (_ref(kind) for kind in events))
+    return _file(title, defs, (_ref(kind) for kind in events))
+
+
+def _legacy_2025() -> Schema:
+    told = _object({"message_type": _const(INTERMEDIATE), "message": TEXT})
+    return _legacy("An event of the legacy-2025 dialect", {INTERMEDIATE: told})
 
 
 def _without_type(body: Schema) -> Schema:

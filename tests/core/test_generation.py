@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.documents import Candidate, Document
-from core.generation import AnswerReader, Citations, Source, choose, extract
+from core.errors import BadModelReply
+from core.generation import AnswerReader, Citations, Source, Written, choose, extract
 from core.messages import Item
 from core.query import Query
 
@@ -41,15 +42,84 @@ def test_raw_line_ends_inside_a_string_are_kept() -> None:
     assert AnswerReader(structured=True).feed('{"answer": "a\n\\"b\\"\tc"}') == 'a\n"b"\tc'
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
-def test_only_given_sources_are_cited_however_the_text_is_cut(cuts: list[int]) -> None:
-    text = "One [1], two [22], odd [x], open [, three [3][1], list a[0] and [999"
-    citations, shown, at = Citations({1, 3}), "", 0
+def let_through(citations: Citations, text: str, cuts: list[int]) -> str:
+    shown, at = "", 0
     for width in [*cuts, len(text)]:
         shown += citations.feed(text[at : at + width])
         at += width
-    shown += citations.close()
-    assert shown == "One [1], two , odd [x], open [, three [3][1], list a and [999"
+    return shown + citations.close()
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
+def test_only_given_sources_are_cited_however_the_text_is_cut(cuts: list[int]) -> None:
+    text = "One [1], two [22], odd [x], open [, three [3][1], list a[0] and [999"
+    shown = let_through(Citations({1, 3}), text, cuts)
+    assert shown == "One [1], two, odd [x], open [, three [3][1], list a and [999"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("Two hours [9]. Then [1].", "Two hours. Then [1]."),
+        ("Two [9] hours", "Two hours"),
+        ("Two  [9][8] hours", "Two hours"),
+        ("Two [9] [8], hours", "Two, hours"),
+        ("Two [1] [9] hours", "Two [1] hours"),
+        ("[9] Two hours", "Two hours"),
+        ("First.\n[9] Two hours", "First.\nTwo hours"),
+        ("- a [1]\n  - b [9]\n", "- a [1]\n  - b"),
+        ("Two hours [1, 3] or [1,9; 3].", "Two hours [1][3] or [1][3]."),
+        ("两个小时【1】，三个［9］。", "两个小时[1]，三个。"),
+        ("at [1999] or [a, b] or [ ] or [1-3]", "at [1999] or [a, b] or [ ] or [1-3]"),
+        ("  Two hours  ", "Two hours"),
+        ("[9]", ""),
+    ],
+)
+@given(st.lists(st.integers(0, 3), max_size=30))
+def test_a_number_that_goes_leaves_no_gap(written: str, shown: str, cuts: list[int]) -> None:
+    assert let_through(Citations({1, 3}), written, cuts) == shown
+
+
+@given(st.text("ab [1293],.\n【】", max_size=60), st.lists(st.integers(0, 3), max_size=30))
+def test_how_a_text_is_cut_changes_nothing(text: str, cuts: list[int]) -> None:
+    assert let_through(Citations({1, 3}), text, cuts) == let_through(Citations({1, 3}), text, [])
+
+
+def test_nothing_is_shown_before_a_source_is_cited() -> None:
+    answer = Written({1})
+    assert answer.feed("It takes two hours") == ""
+    assert answer.feed(" [7], or three") == ""
+    assert answer.feed(" [1]. And ") == "It takes two hours, or three [1]. And"
+    assert answer.feed("so on. ") == " so on."
+    assert answer.close(nothing=False) == ""
+    assert answer.text == "It takes two hours, or three [1]. And so on."
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "It takes two hours.", "It takes two hours [7].", "[7]"])
+def test_an_answer_that_cites_none_of_its_sources_is_none(text: str) -> None:
+    answer = Written({1})
+    assert answer.feed(text) == ""
+    with pytest.raises(BadModelReply):
+        answer.close(nothing=False)
+    assert answer.text == ""
+
+
+def test_that_there_is_nothing_is_said_without_a_source() -> None:
+    answer = Written({1})
+    assert answer.feed("Davon steht hier nichts.", nothing=True) == "Davon steht hier nichts."
+    assert answer.close(nothing=True) == ""
+    late = Written({1})
+    assert late.feed("Davon steht hier nichts.") == ""
+    assert late.close(nothing=True) == "Davon steht hier nichts."
+
+
+@pytest.mark.parametrize("cut", [1, 7, 400])
+def test_how_much_was_found_is_read_before_the_answer(cut: int) -> None:
+    reply = json.dumps({"found": "nothing", "answer": 'He said "found": "all".', "urls": []})
+    reader, read = AnswerReader(structured=True), ""
+    for at in range(0, len(reply), cut):
+        read += reader.feed(reply[at : at + cut])
+    assert (reader.found, read) == ("nothing", 'He said "found": "all".')
 
 
 def test_a_fact_that_does_not_fit_is_passed_over_and_not_the_end() -> None:

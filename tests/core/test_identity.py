@@ -72,3 +72,29 @@ def test_secret_that_a_kill_left_empty_is_made_again(tmp_path: Path) -> None:
 @given(st.text(max_size=5), st.text(max_size=5), st.text(max_size=5), st.text(max_size=5))
 def test_identities_of_two_realms_never_meet(a: str, b: str, c: str, d: str) -> None:
     assert (Identity(a, b).key == Identity(c, d).key) == ((a, b) == (c, d))
+
+
+def test_sealed_value_is_read_by_its_own_secret_and_purpose_alone() -> None:
+    signer = Signer(SECRET)
+    sealed = signer.seal("p", {"user": "anna"})
+    assert signer.unseal("p", sealed) == {"user": "anna"}
+    assert signer.unseal("q", sealed) is None
+    assert Signer(SECRET[::-1]).unseal("p", sealed) is None
+    assert signer.seal("p", {"user": "anna"}) != sealed
+
+
+@pytest.mark.parametrize("sealed", ["", "x", "AAAA", "A" * 40, "é", "a b", "=" * 8])
+def test_what_was_never_sealed_is_nothing(sealed: str) -> None:
+    assert Signer(SECRET).unseal("p", sealed) is None
+
+
+def test_digest_is_the_same_for_the_same_and_needs_the_secret() -> None:
+    one = Signer(SECRET).digest("p", "anna")
+    assert one == Signer(SECRET).digest("p", "anna")
+    others = {
+        Signer(SECRET).digest("q", "anna"),
+        Signer(SECRET).digest("p", "bo"),
+        Signer(SECRET[::-1]).digest("p", "anna"),
+    }
+    assert one not in others
+    assert len(others) == 3

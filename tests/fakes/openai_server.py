@@ -89,15 +89,21 @@ class Hang:
 
 
 @dataclass(frozen=True)
+class Drip:
+    """A reply that comes a character at a time, with so many seconds between two."""
+
+    reply: Any
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Split:
     """These bytes as the body of a streamed reply, one network chunk each."""
 
     chunks: Sequence[bytes]
 
 
-Step = (
-    Any  # dict | list | str | int | float | Fail | Say | Cut | Hang | Split | Callable[[ModelRequest], Step]
-)
+Step = Any  # dict | list | str | int | float | Fail | Say | Cut | Drip | Hang | Split | Callable[…]
 
 
 @dataclass
@@ -106,9 +112,9 @@ class ScriptedModel:
 
     `replies` are used up one a request: a dict or list is a JSON reply, a str a text, an int a status, a
     float seconds to wait before the step after it, a callable is asked for a step, and there are Fail, Say,
-    Cut, Hang and Split. When they are used up `answer` is asked; without one the request is refused with 400.
-    What stands in `refuses` (a parameter's name, `json_schema`, `strict`, `json_object`) is answered with a
-    complaint, as endpoints that lack it do, and takes nothing from the script.
+    Cut, Drip, Hang and Split. When they are used up `answer` is asked; without one the request is refused
+    with 400. What stands in `refuses` (a parameter's name, `json_schema`, `strict`, `json_object`) is
+    answered with a complaint, as endpoints that lack it do, and takes nothing from the script.
     """
 
     replies: list[Step] = field(default_factory=list)
@@ -196,6 +202,8 @@ class ScriptedModel:
             return await self._send(request, step.chunks)
         if isinstance(step, Cut):
             return await self._cut(request, asked, step)
+        if isinstance(step, Drip):
+            return await self._drip(request, asked, step)
         said = step if isinstance(step, Say) else Say(as_text(step, asked.schema))
         if not asked.stream:
             return web.json_response(completion(said, asked))
@@ -215,12 +223,16 @@ class ScriptedModel:
                 return step
             await asyncio.sleep(step)
 
-    async def _send(self, request: web.Request, chunks: Sequence[bytes]) -> web.StreamResponse:
+    async def _send(
+        self, request: web.Request, chunks: Sequence[bytes], delay: float | None = None
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers=SSE)
         await response.prepare(request)
         for n, chunk in enumerate(chunks):
             if n:
-                await asyncio.sleep(self.piece_delay)  # 0 still lets each chunk leave by itself
+                await asyncio.sleep(
+                    self.piece_delay if delay is None else delay
+                )  # 0 still lets each chunk leave by itself
             await response.write(chunk)
         await response.write_eof()
         return response
@@ -234,6 +246,18 @@ class ScriptedModel:
                 await response.write(chunk)
         assert request.transport is not None
         request.transport.close()
+        return response
+
+    async def _drip(self, request: web.Request, asked: ModelRequest, drip: Drip) -> web.StreamResponse:
+        said = Say(as_text(drip.reply, asked.schema))
+        if asked.stream:
+            return await self._send(request, list(events(said, asked, 1)), drip.seconds)
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        for byte in orjson.dumps(completion(said, asked)):
+            await response.write(bytes([byte]))
+            await asyncio.sleep(drip.seconds)
+        await response.write_eof()
         return response
 
     def _unfinished(self, said: Say, asked: ModelRequest) -> list[bytes]:

@@ -293,12 +293,19 @@ def _vector(vector: Any) -> Any:
 def _filter(selected: models.Filter | None) -> edge.Filter | None:
     if selected is None:
         return None
-    return edge.Filter(must=_conditions(selected.must), must_not=_conditions(selected.must_not))
+    return edge.Filter(
+        must=_conditions(selected.must),
+        must_not=_conditions(selected.must_not),
+        should=_conditions(selected.should) or None,
+    )
 
 
 def _conditions(conditions: Any) -> list[Any]:
     made = []
     for condition in conditions or []:
+        if isinstance(condition, models.Filter):
+            made.append(_filter(condition))
+            continue
         assert isinstance(condition.match, models.MatchAny)
         made.append(edge.FieldCondition(key=condition.key, match=edge.MatchAny(condition.match.any)))
     return made

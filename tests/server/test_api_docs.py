@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import get_args
 
 import pytest
+from aiohttp.web import RouteDef
 
 from core.errors import AskError
 from core.messages import Message
+from server.app import ROUTES
 from server.wire import DIALECTS
 from server.wire.request import PLACES
 from tests.conftest import ROOT
@@ -33,6 +36,19 @@ def test_every_dialect_has_its_example() -> None:
 def test_every_parameter_is_documented_with_its_place() -> None:
     assert [name for name in PLACES.values() if f"`{name}`" not in API] == []
     assert [place for place in PLACES if f"`{place}`" not in API] == []
+
+
+def test_no_message_is_described_twice() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| .*\|$", API[API.index("### Messages") : API.index("### Legacy")], re.M)
+    assert [name for name, count in Counter(rows).items() if count > 1] == []
+
+
+def test_every_path_is_documented() -> None:
+    paths = {route.path for module in ROUTES for route in module.routes if isinstance(route, RouteDef)}
+    words = {word for path in paths for word in path.strip("/").split("/") if word and "{" not in word}
+    assert [word for word in sorted(words) if word not in API] == []
+    whole = {path for path in paths if "{" not in path and path.count("/") == 1}
+    assert [path for path in sorted(whole) if f"{path}" not in API] == []
 
 
 def test_every_message_is_documented_and_compared() -> None:

@@ -74,6 +74,7 @@ ROUTES: dict[tuple[str, str], Call] = {
     ("GET", "/suggest"): Call("read", query={"q": "zanz"}),
     ("POST", "/await"): Call("read", body={"promise_token": "x", "action": "checkin"}),
     ("POST", "/mcp"): Call("read", body=LISTING),
+    ("DELETE", "/mcp"): Call("read"),
     ("POST", "/feedback"): Call("read", body={"query_id": "q", "rating": "up"}),
     ("GET", "/feedback"): Call("admin"),
     ("POST", "/conversations"): Call("begin", body={}),
@@ -96,6 +97,7 @@ ROUTES: dict[tuple[str, str], Call] = {
     ("GET", "/admin/memory"): Call("admin", query={"user": "ada"}),
     ("GET", "/admin/memory/export"): Call("admin", query={"user": "ada"}),
     ("DELETE", "/admin/memory"): Call("admin", query={"user": "ada"}),
+    ("POST", "/admin/memory/replay-erasures"): Call("admin", body={}),
     ("POST", "/context"): Call("own", body={"messages": [MESSAGE]}),
     ("GET", "/v1/ping/"): Call("read"),
     ("POST", "/v1/memories/"): Call("acts", body={"messages": [MESSAGE], "user_id": "ada"}),
@@ -119,6 +121,9 @@ ROUTES: dict[tuple[str, str], Call] = {
     ("GET", "/documents"): Call("write"),
     ("DELETE", "/documents"): Call("write", query={"url": "https://vault.example/plan"}),
     ("DELETE", "/documents/{document_id}"): Call("write", "/documents/abc", query={"site": "{site}"}),
+    ("PATCH", "/documents/{document_id}/tags"): Call(
+        "write", "/documents/abc/tags", {"tags": {"course": "main"}}, {"site": "{site}"}
+    ),
     ("PUT", "/sites/{site}"): Call("write", body={"access": "private"}),
     ("DELETE", "/sites/{site}"): Call("write"),
 }

@@ -84,6 +84,46 @@ def test_load_ask_search_sites_delete_without_a_server(tmp_path: Path) -> None:
     assert json.loads(askable(tmp_path, "sites", "--json").stdout) == []
 
 
+def test_tags_are_given_filtered_by_and_shown(tmp_path: Path) -> None:
+    jsonl(tmp_path, KITCHEN[:2], "mains.jsonl")
+    jsonl(tmp_path, KITCHEN[2:], "others.jsonl")
+    loaded = askable(
+        tmp_path, "load", "mains.jsonl", "--site", "k", "--tag", "course:main", "--tag", "menu:a:b"
+    )
+    assert loaded.returncode == 0, loaded.stderr
+    assert askable(tmp_path, "load", "others.jsonl", "--site", "k", "--tag", "course:side").returncode == 0
+    listed = json.loads(askable(tmp_path, "documents", "--json").stdout)
+    assert {row["name"]: row["tags"] for row in listed}["Beef stew"] == {"course": ["main"], "menu": ["a:b"]}
+
+    tagged = askable(tmp_path, "documents", "--tag", "course:main", "--tag", "menu:a:b", "--json")
+    assert {row["name"] for row in json.loads(tagged.stdout)} == {"Tofu curry", "Beef stew"}
+
+    def found(verb: str, *tags: str) -> set[str]:
+        options = [part for tag in tags for part in ("--tag", tag)]
+        done = askable(tmp_path, verb, "stew curry tart soup", "--site", "k", "--json", *options)
+        assert done.returncode == 0, done.stderr
+        return {one["name"] for one in json.loads(done.stdout)["results"]}
+
+    for verb in ("ask", "search"):
+        assert found(verb, "course:main") == {"Tofu curry", "Beef stew"}
+        assert found(verb, "course:main", "course:side") == {one["name"] for one in KITCHEN}
+        assert found(verb, "course:side", "menu:a:b") == set()
+    again = askable(tmp_path, "load", "mains.jsonl", "--site", "k", "--json")
+    assert (json.loads(again.stdout)["replaced"], json.loads(again.stdout)["unchanged"]) == (2, 0)
+    assert found("search", "course:main") == set()
+
+
+@pytest.mark.parametrize("tag", ["main", "__site:x", ":x", "course:"])
+def test_what_is_no_tag_is_said_before_anything_is_done(tmp_path: Path, tag: str) -> None:
+    jsonl(tmp_path, KITCHEN[:1])
+    for verb in (("load", "items.jsonl", "--site", "k"), ("ask", "stew"), ("search", "stew")):
+        done = askable(tmp_path, *verb, "--tag", tag)
+        assert done.returncode == 2
+        assert "tags" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data" / "askable.db").exists()
+
+
 def test_conversation_goes_on_with_the_next_command(tmp_path: Path) -> None:
     jsonl(tmp_path, KITCHEN)
     assert askable(tmp_path, "load", "items.jsonl", "--site", "kitchen").returncode == 0
@@ -134,7 +174,8 @@ def test_delete_by_document_and_url(tmp_path: Path) -> None:
     jsonl(tmp_path, KITCHEN)
     askable(tmp_path, "load", "items.jsonl", "--site", "kitchen")
     documents = json.loads(askable(tmp_path, "documents", "--json").stdout)
-    assert {"document_id", "name", "url", "file", "site", "state", "chunks", "error"} == set(documents[0])
+    fields = {"document_id", "name", "url", "file", "site", "state", "chunks", "tags", "error"}
+    assert fields == set(documents[0])
     one = askable(tmp_path, "delete", "--document", documents[0]["document_id"])
     assert one.stdout.startswith("deleted 1 documents (1 chunks); 0 chunks left")
     assert askable(tmp_path, "delete", "--url", documents[1]["url"]).returncode == 0
@@ -162,6 +203,28 @@ def test_wrong_usage_exits_2_and_says_why(tmp_path: Path, argv: list[str]) -> No
     assert done.returncode == 2
     assert done.stderr.strip()
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({}, "needs a Qdrant server (`qdrant.url`) and a shared database (`database.url`, PostgreSQL)"),
+        ({"QDRANT_URL": "http://127.0.0.1:1"}, "needs a shared database"),
+        ({"DATABASE_URL": "postgresql://127.0.0.1/x"}, "needs a Qdrant server"),
+        (
+            {"DATABASE_URL": "postgresql://127.0.0.1/x", "QDRANT_URL": "http://127.0.0.1:1"},
+            "start `askable serve` several times",
+        ),
+    ],
+)
+def test_several_workers_say_what_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], told: str
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setitem(ENVIRON, name, value)
+    done = askable(tmp_path, "serve", "--workers", "2")
+    assert done.returncode == 2
+    assert told in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["serve", "load", "ask", "search", "sites", "documents", "delete"])

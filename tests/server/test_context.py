@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from server.routes.context import estimated_tokens
-from tests.conftest import Serve, Served
+from tests.conftest import KITCHEN, Serve, Served
 from tests.server.test_memory_rest import ANNA, AUTH, BO, KEY, keep, texts, user
 
 
@@ -108,13 +108,31 @@ async def test_the_limit_keeps_what_must_always_hold(server: Served) -> None:
     [
         ({}, "messages"),
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "robot", "content": "x"}]}, "messages"),
-        ({"messages": [{"role": "user", "content": 5}]}, "messages"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
         ({"messages": said("x"), "scopes": {"planet": "x"}}, "scopes"),
         ({"messages": said("x"), "scopes": {"user": "*"}}, "scopes"),
         ({"messages": said("x"), "store": "yes"}, "store"),
         ({"messages": said("x"), "max_tokens": 0}, "max_tokens"),
+        ({"messages": said("x"), "max_tokens": 100_001}, "max_tokens"),
+        ({"messages": said("x"), "max_tokens": True}, "max_tokens"),
+        ({"messages": said("x"), "max_tokens": "100"}, "max_tokens"),
+        ({"messages": said("x"), "max_tokens": 1.5}, "max_tokens"),
         ({"messages": said("x"), "conversation_id": "a b"}, "conversation_id"),
+        ({"messages": said("x"), "conversation_id": "a b", "store": False}, "conversation_id"),
+        ({"messages": said("x"), "conversation_id": 5}, "conversation_id"),
+        ({"messages": said("x"), "conversation_id": ["c1"]}, "conversation_id"),
+        ({"messages": said("x"), "conversation_id": "c1", "scopes": {"thread": "c2"}}, "scopes"),
+        ({"messages": said("x"), "scopes": {"thread": "a b"}}, "scopes"),
+        ({"messages": said("x"), "scopes": []}, "scopes"),
+        ({"messages": "x"}, "messages"),
+        ({"messages": [*said("x"), "y"]}, "messages[1]"),
+        ({"messages": [*said("x"), {"content": "y"}]}, "messages[1].role"),
+        ({"messages": [*said("x"), {"role": ["user"], "content": "y"}]}, "messages[1].role"),
+        ({"messages": [*said("x", "y"), {"role": "user"}]}, "messages[2].content"),
+        ({"messages": said("x" * 20_001)}, "messages[0].content"),
+        ({"messages": said("x", id=["a"])}, "messages[0].id"),
+        ({"messages": said("x", name={"a": 1})}, "messages[0].name"),
     ],
 )
 async def test_bad_bodies_are_refused_naming_the_field(
@@ -122,3 +140,28 @@ async def test_bad_bodies_are_refused_naming_the_field(
 ) -> None:
     status, answer = await server.json("POST", "/context", json=body, headers=ANNA)
     assert (status, answer["error"]["field"]) == (400, field)
+
+
+async def test_several_facts_of_one_message_are_all_kept(server: Served) -> None:
+    said_once = "Remember that my oven is small. Also remember that I have two kids. What can I bake?"
+    told = await context(server, {"messages": said(said_once)})
+    assert [one["item_to_remember"] for one in told["remember"]] == ["my oven is small", "I have two kids"]
+    assert await texts(server) == ["I have two kids", "my oven is small"]
+
+
+async def test_the_application_is_no_site_that_the_caller_may_not_read(serve: Serve) -> None:
+    limited = {"key": "a-key-of-the-tests-4", "name": "kiosk", "roles": ["read", "act-as"], "sites": ["docs"]}
+    server = await serve(auth={"api_keys": [*AUTH["api_keys"], limited]})
+    await server.load("docs", KITCHEN)
+    await server.load("secret", KITCHEN)
+    kiosk = user("anna", "a-key-of-the-tests-4")
+    told = []
+    for site in ("secret", "nowhere"):
+        body = {"messages": said("remember that I love quince"), "scopes": {"application": site}}
+        status, answer = await server.json("POST", "/context", json=body, headers=kiosk)
+        assert (status, answer["error"]["field"]) == (404, "scopes")
+        told.append(answer["error"]["message"].replace(site, "X"))
+        await context(server, body)
+    assert told[0] == told[1]
+    assert await texts(server, kiosk) == []
+    await context(server, {"messages": said("hello"), "scopes": {"application": "docs"}}, kiosk)

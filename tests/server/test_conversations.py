@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import aiohttp
+import pytest
 
 from core.query import Identity
 from server.auth import COOKIE
@@ -145,6 +146,7 @@ async def test_cross_site_question_and_one_that_asks_for_it_store_nothing(serve:
     assert await turns(server, conversation) == []
 
 
+@pytest.mark.both_databases
 async def test_questions_at_once_lose_no_turn(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -274,6 +276,7 @@ async def test_model_that_fails_at_maintenance_leaves_answer_and_board(
     assert board["pending"] is True
 
 
+@pytest.mark.both_databases
 async def test_whiteboard_survives_a_restart(serve: Serve, model: ScriptedModel) -> None:
     server = await serve(model=model)
     await server.load("kitchen", KITCHEN)
@@ -294,6 +297,7 @@ async def test_whiteboard_survives_a_restart(serve: Serve, model: ScriptedModel)
 # ---------------------------------------------------------------- their owner's
 
 
+@pytest.mark.both_databases
 async def test_list_rename_delete(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -341,6 +345,7 @@ async def test_another_visitor_sees_and_changes_nothing(serve: Serve) -> None:
     assert [(c["title"], c["turns"]) for c in listing["conversations"]] == [("mine", 1)]
 
 
+@pytest.mark.both_databases
 async def test_users_of_a_key_keep_their_own(serve: Serve) -> None:
     server = await serve(auth=KEYS)
     await server.load("kitchen", KITCHEN)
@@ -390,6 +395,7 @@ async def test_export_is_json_or_markdown_in_which_text_is_never_markup(serve: S
     assert (await server.json("GET", path, params={"format": "pdf"}))[0] == 400
 
 
+@pytest.mark.both_databases
 async def test_bad_input_is_named(serve: Serve) -> None:
     server = await serve()
     conversation = await begun(server)

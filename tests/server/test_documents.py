@@ -26,6 +26,7 @@ async def chunk_rows(server: Served) -> int:
     return int(await server.app[DATABASE].read(lambda c: c.execute(count).scalar_one()))
 
 
+@pytest.mark.both_databases
 async def test_loading_twice_changes_nothing(serve: Serve) -> None:
     server = await serve()
     first = await server.load("kitchen", KITCHEN)
@@ -36,6 +37,7 @@ async def test_loading_twice_changes_nothing(serve: Serve) -> None:
     assert await points(server, "kitchen") == before == await chunk_rows(server)
 
 
+@pytest.mark.both_databases
 async def test_shorter_version_leaves_no_old_chunk(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", [recipe("garden", "Garden soup", LONG)])
@@ -47,6 +49,7 @@ async def test_shorter_version_leaves_no_old_chunk(serve: Serve) -> None:
     assert [result["text"] for result in answer["results"]] == ["Now it is short."]
 
 
+@pytest.mark.both_databases
 async def test_long_page_is_one_result_and_several_passages(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", [recipe("garden", "Garden soup", LONG), *KITCHEN])
@@ -56,6 +59,7 @@ async def test_long_page_is_one_result_and_several_passages(serve: Serve) -> Non
     assert len([r for r in answer["results"] if r["name"] == "Garden soup"]) > 1
 
 
+@pytest.mark.both_databases
 async def test_report_names_what_could_not_be_read(serve: Serve) -> None:
     server = await serve()
     report = await server.load("kitchen", [KITCHEN[0], 5, {"@type": "Recipe"}])  # type: ignore[list-item]
@@ -65,6 +69,7 @@ async def test_report_names_what_could_not_be_read(serve: Serve) -> None:
     assert all(item["reason"] and item["source"] for item in others)
 
 
+@pytest.mark.both_databases
 async def test_loading_streams_an_outcome_per_item(serve: Serve) -> None:
     server = await serve()
     body = {"site": "kitchen", "items": KITCHEN}
@@ -77,6 +82,7 @@ async def test_loading_streams_an_outcome_per_item(serve: Serve) -> None:
     assert '"added":5' in text.rsplit("data: ", 1)[1]
 
 
+@pytest.mark.both_databases
 async def test_item_without_text_loads_by_its_name(serve: Serve) -> None:
     server = await serve()
     await server.load(
@@ -113,6 +119,7 @@ async def test_writing_needs_a_credential(serve: Serve, method: str, path: str) 
     assert len((await server.ask("curry")).final) == 1
 
 
+@pytest.mark.both_databases
 async def test_deleted_is_deleted(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", [recipe("garden", "Garden soup", LONG), *KITCHEN])
@@ -158,6 +165,7 @@ async def test_listing_goes_page_by_page(serve: Serve) -> None:
     assert second["cursor"] is None
 
 
+@pytest.mark.both_databases
 async def test_searching_goes_on_beside_loading(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)

@@ -43,6 +43,7 @@ async def asked(server: Served, headers: dict[str, str] | None = None, **more: A
     return {"query_id": frames.all[0]["query_id"], "document_id": frames.final[0]["document_id"]}
 
 
+@pytest.mark.both_databases
 async def test_feedback_on_an_answer_and_on_an_item_is_kept_for_the_operator(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -60,6 +61,7 @@ async def test_feedback_on_an_answer_and_on_an_item_is_kept_for_the_operator(ser
     assert whole["sites"] == ["kitchen"]
 
 
+@pytest.mark.both_databases
 async def test_what_is_said_again_replaces_and_none_withdraws(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -169,6 +171,7 @@ async def test_a_question_that_was_to_be_kept_nowhere_is_not_kept_here(serve: Se
     assert one["question"] == ""
 
 
+@pytest.mark.both_databases
 async def test_a_persons_feedback_is_erased_and_no_one_elses(serve: Serve) -> None:
     server = await serve(auth={"api_keys": KEYS})
     await server.load("kitchen", KITCHEN)
@@ -183,6 +186,7 @@ async def test_a_persons_feedback_is_erased_and_no_one_elses(serve: Serve) -> No
     assert await feedback.erase(Identity("key:one", "ada")) == 0
 
 
+@pytest.mark.both_databases
 async def test_operators_read_it_page_by_page_and_nobody_else_does(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)

@@ -140,6 +140,12 @@ async def test_identitys_token_is_good_for_that_identity_alone(serve: Serve) -> 
         {"Sec-Fetch-Site": "same-site"},
         {"Sec-Fetch-Site": "none"},
         {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        # Another port, another scheme, a name that begins alike: the same site perhaps, another origin.
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "https://127.0.0.1"},
+        {"Origin": "http://127.0.0.1.evil.example"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "null"},
     ],
 )
 async def test_request_from_elsewhere_stores_nothing(serve: Serve, headers: dict[str, str]) -> None:
@@ -150,6 +156,31 @@ async def test_request_from_elsewhere_stores_nothing(serve: Serve, headers: dict
     assert frames.of("remember") == []
     status, _ = await server.json("POST", "/memory/confirm", json={"token": "x"}, headers=headers)
     assert status == 403
+    _, told = await server.json("GET", "/memory")
+    path = f"/memory/{told['memories'][0]['memory_id']}"
+    for method, where, body in [
+        ("POST", "/memory", {"text": "my oven is small"}),
+        ("PATCH", path, {"text": "my oven is small"}),
+        ("DELETE", path, None),
+        ("DELETE", "/memory?all=true", None),
+        ("POST", "/context", {"messages": [{"role": "user", "content": "remember that my oven is small"}]}),
+    ]:
+        status, _ = await server.json(method, where, json=body, headers=headers)
+        assert status == 403, (method, where)
+    _, after = await server.json("GET", "/memory")
+    assert [fact["text"] for fact in after["memories"]] == ["I am vegetarian"]
+
+
+@pytest.mark.parametrize("headers", ["neither", "Sec-Fetch-Site", "Origin"])
+async def test_our_own_page_and_a_program_with_the_cookie_may_change(serve: Serve, headers: str) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    await confirmed(server)
+    sent = {"neither": {}, "Sec-Fetch-Site": {headers: "same-origin"}, "Origin": {headers: server.url}}[
+        headers
+    ]
+    status, _ = await server.json("POST", "/memory", json={"text": "my oven is small"}, headers=sent)
+    assert status == 201
 
 
 async def test_link_that_is_followed_with_a_cookie_stores_nothing(serve: Serve) -> None:

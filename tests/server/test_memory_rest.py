@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import orjson
 import pytest
 
-from core.memory import Ledger
-from core.query import Identity
-from server.keys import CLOCK, ERASURE, FACTS, MEMORY
-from tests.conftest import ADMIN, KITCHEN, ROOT, Frames, Serve, Served
-from tests.core.memory.support import DAY_S, Clock
+from server.keys import FACTS, MEMORY
+from tests.conftest import ADMIN, KITCHEN, Frames, Serve, Served
+from tests.core.memory.support import DAY_S, Clock, held
 from tests.core.test_phrases import STATEMENTS
 from tests.fakes.openai_server import ModelRequest, ScriptedModel
-from tests.fakes.sensible_model import SensibleModel
+from tests.fakes.sensible_model import SensibleModel, asked_in
 
 KEY = "a-key-of-the-tests-1"
 OTHER = "a-key-of-the-tests-2"
@@ -66,6 +56,7 @@ async def texts(server: Served, headers: Mapping[str, str] = ANNA) -> list[str]:
     return sorted(fact["text"] for fact in told["memories"])
 
 
+@pytest.mark.both_databases
 async def test_the_newer_fact_is_recalled_and_the_older_can_be_restored(serve: Serve) -> None:
     server = await kitchen(serve)
     first = (await ask(server, "Remember that I love coriander")).one("remember")
@@ -79,6 +70,7 @@ async def test_the_newer_fact_is_recalled_and_the_older_can_be_restored(serve: S
     assert await texts(server) == ["I love coriander"]
 
 
+@pytest.mark.both_databases
 async def test_routes_keep_change_and_forget(serve: Serve) -> None:
     server = await kitchen(serve)
     kept = await keep(server, "My oven is small", kind="fact", site="kitchen", metadata={"from": "form"})
@@ -144,12 +136,78 @@ async def test_nobody_known_has_no_memory(serve: Serve) -> None:
         ({"text": "a", "scope": "thread"}, "conversation_id"),
         ({"text": "a", "metadata": {"user_id": "bo"}}, "metadata"),
         ({"text": "a", "expires_in": "soon"}, "expires_in"),
+        ({"text": "a", "expires_in": "0s"}, "expires_in"),
+        ({"text": "a", "expires_in": "0.0d"}, "expires_in"),
+        ({"text": "a", "expires_in": 60}, "expires_in"),
+        ({"text": "a", "expires_in": None}, "expires_in"),
+        ({"text": "a", "expires_in": "9" * 400 + "d"}, "expires_in"),
+        ({"text": "a", "expires_at": "1d"}, "expires_at"),
+        ({"text": "a", "user_id": "bo"}, "user_id"),
+        ({"text": "a", "kind": ["fact"]}, "kind"),
+        ({"text": "a", "site": 5}, "site"),
+        ({"text": "a", "subject": {"x": 1}}, "subject"),
     ],
 )
 async def test_bad_facts_are_refused_naming_the_field(serve: Serve, body: dict[str, Any], field: str) -> None:
     server = await kitchen(serve)
     status, answer = await server.json("POST", "/memory", json=body, headers=ANNA)
     assert (status, answer["error"]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "body"),
+        ({"expires_in": "0s"}, "expires_in"),
+        ({"expires_in": "-1d"}, "expires_in"),
+        ({"expires_in": ["1d"]}, "expires_in"),
+        ({"expires_in": "36501d"}, "expires_in"),
+        ({"text": "b", "txet": "c"}, "txet"),
+        ({"text": None}, "text"),
+        ({"kind": "rumour"}, "kind"),
+        ({"kind": 5}, "kind"),
+        ({"scope": "thread"}, "scope"),
+        ({"metadata": []}, "metadata"),
+    ],
+)
+async def test_bad_changes_are_refused_naming_the_field(
+    serve: Serve, body: dict[str, Any], field: str
+) -> None:
+    server = await serve(auth=AUTH)
+    path = f"/memory/{(await keep(server, 'My oven is small'))['memory_id']}"
+    status, answer = await server.json("PATCH", path, json=body, headers=ANNA)
+    assert (status, answer["error"]["field"]) == (400, field)
+    assert await texts(server) == ["My oven is small"]
+
+
+async def test_a_fact_lasts_as_long_as_was_said(serve: Serve) -> None:
+    clock = Clock()
+    server = await serve(auth=AUTH, clock=clock)
+    kept = await keep(server, "I love coriander", expires_in="2d")
+    await keep(server, "My oven is small", expires_in="2d")
+    await server.json("PATCH", f"/memory/{kept['memory_id']}", json={"expires_in": "5d"}, headers=ANNA)
+    clock.now += 3 * DAY_S
+    assert await texts(server) == ["I love coriander"]
+    clock.now += 3 * DAY_S
+    assert await texts(server) == []
+
+
+async def test_a_fact_is_bound_to_no_site_that_its_teller_may_not_read(serve: Serve) -> None:
+    limited = {"key": "a-key-of-the-tests-4", "name": "kiosk", "roles": ["read", "act-as"], "sites": ["docs"]}
+    server = await serve(auth={"api_keys": [*AUTH["api_keys"], limited]})
+    await server.load("docs", KITCHEN)
+    await server.load("secret", KITCHEN)
+    kiosk = user("anna", "a-key-of-the-tests-4")
+    told = []
+    for site in ("secret", "nowhere"):
+        body = {"text": "My oven is small", "scope": "application", "site": site}
+        status, answer = await server.json("POST", "/memory", json=body, headers=kiosk)
+        assert (status, answer["error"]["field"]) == (404, "site")
+        told.append(answer["error"]["message"].replace(site, "X"))
+        assert (await server.json("POST", "/memory", json=body, headers=ANNA))[0] in (200, 201)
+    assert told[0] == told[1]
+    await keep(server, "My oven is big", kiosk, scope="application", site="docs")
+    assert await texts(server, kiosk) == ["My oven is big"]
 
 
 async def test_a_person_can_ask_what_is_known_and_have_it_forgotten(serve: Serve) -> None:
@@ -211,6 +269,14 @@ def _memory_reply(reply: Mapping[str, Any]) -> Callable[[ModelRequest], Any]:
     return answer
 
 
+_remembers_nothing = _memory_reply({"is_memory_request": False, "memory_request": "", "action": "remember"})
+
+
+def _takes_every_word(request: ModelRequest) -> Any:
+    """A model that takes whatever is said for something to remember."""
+    return _memory_reply({"memory_request": asked_in(request.prompt)})(request)
+
+
 @pytest.mark.parametrize(
     ("said", "reply"),
     [
@@ -218,6 +284,13 @@ def _memory_reply(reply: Mapping[str, Any]) -> Callable[[ModelRequest], Any]:
         ("a quick dinner", {"memory_request": "Works as a software developer at Google"}),
         ("a quick dinner", {"memory_request": "", "action": "remember"}),
         ("a quick dinner", {"is_memory_request": False, "memory_request": "quick dinner"}),
+        # A model that is wrong: it was said, and not to be remembered.
+        ("I love coriander", {"memory_request": "I love coriander"}),
+        ("I'm allergic to walnuts, what cake can I bake?", {"memory_request": "allergic to walnuts"}),
+        ("Do you remember that I live in Genoa?", {"memory_request": "lives in Genoa"}),
+        ("Remember that my friend Ann hates garlic", {"memory_request": "Ann hates garlic"}),
+        ("My mother said: remember that I love you", {"memory_request": "I love you"}),
+        ("never mind, don't save that I love coriander", {"memory_request": "I love coriander"}),
     ],
 )
 async def test_what_the_person_did_not_say_is_not_stored(
@@ -229,17 +302,57 @@ async def test_what_the_person_did_not_say_is_not_stored(
     assert await texts(server) == []
 
 
-@pytest.mark.parametrize("with_model", [False, True])
+@pytest.mark.parametrize("with_model", ["no model", "a right model", "a wrong model"])
 async def test_thirty_statements_of_other_kinds_store_nothing(
-    serve: Serve, model: ScriptedModel, with_model: bool
+    serve: Serve, model: ScriptedModel, with_model: str
 ) -> None:
-    server = await kitchen(serve, **({"model": model} if with_model else {}))
-    model.answer = _memory_reply({"is_memory_request": False, "memory_request": "", "action": "remember"})
+    server = await kitchen(serve, **({} if with_model == "no model" else {"model": model}))
+    model.answer = _takes_every_word if with_model == "a wrong model" else _remembers_nothing
     assert len(STATEMENTS) >= 30
     for said in STATEMENTS:
         frames = await ask(server, said)
         assert frames.of("remember") == frames.of("forgotten") == frames.of("memories") == [], said
     assert await texts(server) == []
+
+
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_beside_a_question_a_fact_is_kept_and_the_question_answered(
+    serve: Serve, model: ScriptedModel, with_model: bool
+) -> None:
+    server = await kitchen(serve, **({"model": model} if with_model else {}))
+    model.answer = SensibleModel()
+    frames = await ask(server, "Remember that I love tofu. Which curry can I cook?")
+    assert frames.one("remember")["item_to_remember"].startswith("I love tofu")
+    assert frames.final
+    assert len(await texts(server)) == 1
+
+
+async def test_beside_a_question_forgetting_is_asked_about_and_the_question_answered(serve: Serve) -> None:
+    server = await kitchen(serve)
+    await keep(server, "I love tofu")
+    frames = await ask(server, "Forget that I love tofu. Which curry can I cook?")
+    assert frames.one("forgotten")["confirm"]
+    assert frames.final
+    assert await texts(server) == ["I love tofu"]
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("나는 두부를 좋아한다고 기억해 줘", "두부 요리"),
+        ("请记住我家的烤箱很小", "用烤箱做什么好"),
+        ("내 오븐이 작다고 기억해 줘", "오븐으로 만드는 요리"),
+        ("记住我喜欢 tofu", "tofu 怎么做"),
+    ],
+)
+async def test_chinese_and_korean_facts_are_kept_by_phrase_and_recalled(
+    serve: Serve, said: str, asked: str
+) -> None:
+    server = await kitchen(serve)
+    told = (await ask(server, said)).one("remember")
+    assert told["memory_id"]
+    used = (await ask(server, asked)).one("used_memories")["items"]
+    assert [fact["text"] for fact in used] == [told["item_to_remember"]]
 
 
 async def test_several_facts_in_one_message_are_several(serve: Serve, model: ScriptedModel) -> None:
@@ -252,6 +365,7 @@ async def test_several_facts_in_one_message_are_several(serve: Serve, model: Scr
     ]
 
 
+@pytest.mark.both_databases
 async def test_undo_takes_the_fact_out_of_every_later_prompt(serve: Serve, model: ScriptedModel) -> None:
     server = await kitchen(serve, model=model)
     model.answer = SensibleModel(rewrites={"and with rice?": "a dinner with rice"})
@@ -342,51 +456,20 @@ async def test_erasing_takes_out_everything_of_one_person(serve: Serve, tmp_path
     await server.json("DELETE", f"/memory/{second}", headers=ANNA)
     await keep(server, "My oven is small", BO)
     data = tmp_path / "data"
-    assert _files_with(data, b"anzibarquince")
+    assert held(data, [b"anzibarquince"])
     assert (await server.json("DELETE", "/memory", headers=ANNA))[0] == 400
     status, answer = await server.json("DELETE", "/memory?all=true", headers=ANNA)
     assert status == 200
     assert answer["erased"]["memory"] == {"memories": 3, "vectors": 3, "history": 6}
     assert answer["erased"]["conversations"]["conversations"] == 1
     assert answer["erased"]["conversations"]["turns"] == 2
-    assert _files_with(data, b"anzibarquince") == []
+    assert held(data, [b"anzibarquince"]) == set()
     assert await texts(server) == []
     assert await texts(server, BO) == ["My oven is small"]
     assert (await ask(server, "stew")).of("used_memories") == []
 
 
-def _files_with(folder: Path, text: bytes) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
-
-
-async def test_an_erasure_is_repeated_after_a_backup_was_put_back(serve: Serve, tmp_path: Path) -> None:
-    server = await kitchen(serve)
-    await keep(server, "I love coriander")
-    backed_up_at = server.app[CLOCK]()
-    await server.json("DELETE", "/memory?all=true", headers=ANNA)
-    ledger = (tmp_path / "data" / "erasures.jsonl").read_bytes()
-    assert b"coriander" not in ledger
-    assert len(ledger.splitlines()) == 2
-    await keep(server, "I love coriander")  # as if it had come back with the backup
-    await keep(server, "I love coriander", BO)
-    assert await server.app[ERASURE].replay(backed_up_at) == 1
-    assert await texts(server) == []
-    assert await texts(server, BO) == ["I love coriander"]
-    assert await server.app[ERASURE].replay(server.app[CLOCK]() + 1) == 0
-
-
-def test_an_erasure_that_was_cut_short_is_known(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "erasures.jsonl")
-    anna, bo = Identity("key:shop", "anna"), Identity("key:shop", "bo")
-    ledger.note(anna, 1.0, done=False)
-    ledger.note(anna, 2.0, done=True)
-    ledger.note(bo, 3.0, done=False)
-    with (tmp_path / "erasures.jsonl").open("ab") as file:
-        file.write(b'{"at": 4.0, "rea')
-    assert ledger.unfinished() == [bo]
-    assert ledger.since(2.5) == [bo]
-
-
+@pytest.mark.both_databases
 async def test_an_export_holds_facts_history_and_nothing_of_others(serve: Serve) -> None:
     server = await kitchen(serve)
     await keep(server, "I love coriander")
@@ -437,73 +520,6 @@ async def test_a_visitors_facts_do_not_become_those_of_who_signs_in(serve: Serve
     assert (status, kept["text"]) == (200, "my oven is small")
     assert await texts(server, {}) == ["my oven is small"]
     assert await texts(server, ANNA) == []
-
-
-@pytest.mark.parametrize("kill_after", ["remember", "nothing"])
-async def test_a_kill_leaves_the_fact_once_or_not_at_all(tmp_path: Path, kill_after: str) -> None:
-    data = tmp_path / "data"
-    port = _free_port()
-    for attempt in range(2):
-        process = _start(data, port)
-        try:
-            await _ready(port, process)
-            async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
-                if attempt == 1:
-                    async with session.get("/memory", headers=ANNA) as answer:
-                        kept = [fact["text"] for fact in (await answer.json())["memories"]]
-                    async with session.get("/memory?query=kettle", headers=ANNA) as answer:
-                        found = [fact["text"] for fact in (await answer.json())["memories"]]
-                    assert found == kept
-                    assert kept in (
-                        [["my kettle is red"]] if kill_after == "remember" else [[], ["my kettle is red"]]
-                    )
-                    return
-                body = {"query": "remember that my kettle is red"}
-                async with session.post("/ask", json=body, headers=ANNA) as answer:
-                    if kill_after == "remember":
-                        async for line in answer.content:
-                            if b'"remember"' in line:
-                                break
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def _start(data: Path, port: int) -> subprocess.Popen[bytes]:
-    settings = {
-        "ASKABLE_DATA_DIR": str(data),
-        "ASKABLE_SERVER__PORT": str(port),
-        "ASKABLE_RETRIEVAL__LEGS": '["bm25"]',
-        "ASKABLE_AUTH__API_KEYS": orjson.dumps(AUTH["api_keys"]).decode(),
-    }
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKABLE_", "OPENAI_"))}
-    return subprocess.Popen(
-        [sys.executable, "-m", "server", "serve"],
-        cwd=ROOT,
-        env={**kept, **settings, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-async def _ready(port: int, process: subprocess.Popen[bytes]) -> None:
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
-        for _ in range(600):
-            assert process.poll() is None
-            try:
-                async with session.get("/ready") as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.05)
-    raise AssertionError("the server did not start")
 
 
 async def test_forgetting_what_is_not_kept_takes_nothing_else(serve: Serve) -> None:

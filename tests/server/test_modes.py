@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ async def test_generate_streams_the_answer_once_with_its_sources(serve: Serve, m
     model.answer = playing({"answer": text, "urls": []})
     frames = await server.ask("a vegan stew or curry", mode="generate", site="kitchen")
     whole = frames.one("nlws")
-    expected = text.replace(" [77]", " ")
+    expected = text.replace(" [77]", "")
     assert "".join(frame["text"] for frame in frames.of("nlws_delta")) == expected == whole["answer"]
     assert len(frames.of("nlws_delta")) > 1
     assert [item["n"] for item in whole["items"]] == [1, 2]
@@ -86,6 +87,81 @@ async def test_model_that_writes_nothing_is_named_and_sentences_stand_in(
     assert frames.of("error")
     assert frames.one("nlws")["answer"]
     assert frames.one("complete")["degraded"]
+
+
+@pytest.mark.parametrize("text", ["It takes two hours.", "It takes two hours [77].", "lorem ipsum dolor"])
+async def test_answer_that_cites_none_of_its_sources_is_never_shown(
+    serve: Serve, model: ScriptedModel, text: str
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"found": "all", "answer": text, "urls": []})
+    frames = await server.ask("beef stew", mode="generate", site="kitchen")
+    assert frames.of("nlws_delta") == []
+    written = frames.one("nlws")
+    assert text[:10] not in written["answer"]
+    assert "Beef and carrots braised slowly in red wine. [1]" in written["answer"]
+    assert "found" not in written
+    assert frames.one("error")["code"] == "model_reply"
+    assert frames.one("complete")["degraded"]
+
+
+@pytest.mark.parametrize("question", ["who invented the stew?", "wer hat Minestrone oder Curry erfunden?"])
+async def test_that_the_sources_do_not_say_it_is_an_answer(
+    serve: Serve, model: ScriptedModel, question: str
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    said = "Davon steht hier nichts." if question.startswith("wer") else "Nothing here says that."
+    model.answer = playing({"found": "nothing", "answer": said, "urls": []})
+    frames = await server.ask(question, mode="generate", site="kitchen")
+    written = frames.one("nlws")
+    assert (written["answer"], written["found"], written["items"]) == (said, "nothing", [])
+    assert written["considered"]
+    assert "".join(frame["text"] for frame in frames.of("nlws_delta")) == said
+    assert not frames.of("error")
+    assert not frames.one("complete")["degraded"]
+    (asked,) = [r for r in model.requests if r.schema_name == "SynthesizePromptForGenerate"]
+    assert f'name="request.language">{"de" if question.startswith("wer") else "en"}<' in asked.prompt
+
+
+@pytest.mark.parametrize(("said", "found"), [("part", "part"), ("all", "all"), ("nothing", "part")])
+async def test_little_found_is_told_apart_from_nothing(
+    serve: Serve, model: ScriptedModel, said: str, found: str
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing(
+        {"found": said, "answer": "It is braised [1]; for how long is not said.", "urls": []}
+    )
+    frames = await server.ask("how long does beef stew take?", mode="generate", site="kitchen")
+    assert frames.one("nlws")["found"] == found
+    assert len(frames.one("nlws")["items"]) == 1
+
+
+async def test_prompt_that_knows_no_numbers_cites_by_address(
+    serve: Serve, model: ScriptedModel, tmp_path: Path
+) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "site.xml").write_text(
+        '<root><Thing><Prompt ref="SynthesizePromptForGenerate">'
+        "<promptString>{request.query} {request.answers}</promptString>"
+        '<returnStruc>{"answer": "string", "urls": "urls of the items used"}</returnStruc>'
+        "</Prompt></Thing></root>",
+        encoding="utf-8",
+    )
+    server = await serve(model=model, prompts_dir=tmp_path / "prompts")
+    await server.load("kitchen", KITCHEN)
+    address = "https://kitchen.example/beef-stew"
+    model.answer = playing({"answer": "It is braised.", "urls": [address, "https://elsewhere.example/"]})
+    frames = await server.ask("beef stew", mode="generate", site="kitchen")
+    written = frames.one("nlws")
+    (source,) = written["items"]
+    assert (written["answer"], source["url"]) == (f"It is braised. [{source['n']}]", address)
+    assert "".join(frame["text"] for frame in frames.of("nlws_delta")) == written["answer"]
+    model.answer = playing({"answer": "It is braised.", "urls": ["https://elsewhere.example/"]})
+    frames = await server.ask("beef stew", mode="generate", site="kitchen")
+    assert frames.one("error")["code"] == "model_reply"
 
 
 async def test_answer_that_is_cut_keeps_what_was_written(serve: Serve, model: ScriptedModel) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import BadQuery, Forbidden, UnknownSite
 from core.settings import Settings
-from server.params import NOT_YET, Asked, Params, asked_from, previous, sites_from, tag_filter
+from server.params import Asked, Params, asked_from, previous, sites_from, tag_filter
 
 SITES = ["liguria", "trattoria"]
 
@@ -61,6 +61,10 @@ def test_defaults_come_from_the_settings() -> None:
         ({"query": "a", "tool": "a tool"}, "tool"),
         ({"query": "a", "filters": "[]"}, "filters"),
         ({"query": "a", "memory": ["one", 2]}, "memory"),
+        ({"query": "a", "near": "Genova"}, "near"),
+        ({"query": "a", "near": "44.4"}, "near"),
+        ({"query": "a", "near": "91,0"}, "near"),
+        ({"query": "a", "near": ["1,2", "3,4"]}, "near"),
     ],
 )
 def test_wrong_values_name_their_field(values: dict[str, Any], field: str) -> None:
@@ -119,30 +123,6 @@ def test_one_site_is_not_all_sites() -> None:
     assert not query.all_sites
 
 
-WANTED: dict[str, dict[str, Any]] = {
-    "mode": {"mode": "summarize"},
-    "item_type": {"required_item_type": "https://schema.org/Recipe"},
-    "tool": {"tool": "details"},
-    "tags": {"tags": "course:main"},
-    "debug": {"debug": True},
-}
-
-
-@pytest.mark.parametrize("name", NOT_YET)
-def test_what_cannot_be_done_yet_is_said(name: str) -> None:
-    params = Params({key: [value] for key, value in {"query": "a", **WANTED[name]}.items()})
-    with pytest.raises(BadQuery, match=f"`{name}` is not available yet"):
-        asked_from(
-            params,
-            settings=Settings(),
-            readable=SITES,
-            identity=None,
-            remember=True,
-            accept="",
-            operator=True,
-        )
-
-
 @pytest.mark.parametrize("mode", ["list", "none", "LIST", "", " list , none "])
 def test_list_is_the_mode_under_every_name_it_has(mode: str) -> None:
     assert asked(query="a", mode=mode).query.mode == "list"
@@ -161,6 +141,12 @@ def test_a_page_behind_the_default_number_of_candidates_is_no_error() -> None:
     assert asked(query="a", num_results=10, max_results=10, start_num=9).query.start_num == 9
 
 
+def test_where_the_asker_is_comes_as_latitude_and_longitude() -> None:
+    assert asked(query="a").query.near is None
+    assert asked(query="a", near=" ").query.near is None
+    assert asked(query="a", near="-44.4, 8.93").query.near == (-44.4, 8.93)
+
+
 def test_facts_for_this_request_come_as_a_list_or_repeated() -> None:
     for values in ([["a, b", "c"]], ['["a, b", "c"]'], ["a, b", "c"]):
         assert asked(query="x", memory=values).query.memory == ("a, b", "c")
@@ -175,6 +161,8 @@ def test_facts_for_this_request_come_as_a_list_or_repeated() -> None:
         ([""], ()),
         ([[{"course": "main"}]], ({"course": ("main",)},)),
         ([{"course": "main"}], ({"course": ("main",)},)),
+        ([{" course ": " main "}], ({"course": ("main",)},)),
+        (['{"course": "main"}'], ({"course": ("main",)},)),
         (
             ['[{"course": ["main", "side"], "diet": "vegan"}, {"course": "soup"}]'],
             ({"course": ("main", "side"), "diet": ("vegan",)}, {"course": ("soup",)}),
@@ -207,7 +195,13 @@ def test_tags_in_every_form(values: list[Any], expected: tuple[Any, ...]) -> Non
         ["course:"],
         [":main"],
         [5],
+        ['[{"course": "main"'],
+        ['{"course": "main"'],
+        [[{"a:b": "c"}]],
+        [[{"a": " "}]],
+        [[{"a": "b" * 501}]],
         [[{"a": "b"}] * 51],
+        [{"a": [str(n) for n in range(2001)]}],
     ],
 )
 def test_tags_that_would_mean_nothing_are_refused(values: list[Any]) -> None:

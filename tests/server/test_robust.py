@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.phrases import memory_request
+from core.phrases import asked_of_memory
 from server.keys import LOADER, STATE
 from tests.conftest import ADMIN, KITCHEN, Serve, read_frames, recipe
 from tests.fakes.openai_server import Hang, ModelRequest, ScriptedModel, Split
@@ -47,7 +47,7 @@ async def test_half_a_character_in_a_fact_ends_no_answer(serve: Serve, model: Sc
     await server.load("kitchen", KITCHEN)
     raw = f'{{"is_memory_request": true, "memory_request": "likes {HALF} stew"}}'
     model.answer = replying(DetectMemoryRequestPrompt=raw)
-    frames = await server.ask("a vegan stew")
+    frames = await server.ask("Remember that I like a vegan stew")
     assert frames.final
     assert "likes" in frames.one("remember")["item_to_remember"]
 
@@ -167,7 +167,7 @@ async def test_stopping_server_ends_running_answers_properly(serve: Serve, model
     "text", ["a" + " " * 7990 + "b", "remember that x" + "!" * 7980 + "x", "기억" * 3000, "forget " * 1100]
 )
 def test_long_messages_are_no_memory_requests(text: str) -> None:
-    assert memory_request(text) is None
+    assert asked_of_memory(text).requests == ()
 
 
 async def test_follow_up_that_could_not_be_rewritten_is_judged_with_the_question_before(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from typing import Any
@@ -16,7 +17,7 @@ from server.sse import event
 from server.wire import DIALECTS
 from tests.conftest import KITCHEN, Serve, Served
 from tests.events import Event, EventReader, check_event
-from tests.fakes.openai_server import Hang, ScriptedModel
+from tests.fakes.openai_server import Hang, ModelRequest, ScriptedModel
 from tests.fakes.sensible_model import SensibleModel
 
 REMEMBER = "Please remember that I am vegetarian"
@@ -188,6 +189,29 @@ async def test_silence_is_filled_with_comments_and_the_answer_still_comes(
     assert not got[-1].json["degraded"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_forty_seconds_of_silence_are_kept_alive_at_the_pace_of_use(
+    serve: Serve, model: ScriptedModel, dialect: str
+) -> None:
+    silence = 40.0
+    server = await kitchen(serve, model=model, llm={"timeout_s": 60})
+    sensible = SensibleModel()
+    began = asyncio.get_running_loop().time()
+    model.answer = lambda asked: (
+        sensible(asked) if asyncio.get_running_loop().time() - began > silence else 0.1
+    )
+    # A proxy or a browser that gives up a connection on which nothing came for 20 seconds.
+    impatient = aiohttp.ClientTimeout(total=None, sock_read=20)
+    reader, got = EventReader(), []
+    params = {"query": "stew", **spoken(dialect)}
+    async with server.session.get(f"{server.url}/ask", params=params, timeout=impatient) as response:
+        async for piece in response.content.iter_any():
+            got += reader.feed(piece)
+    assert reader.comments >= 2
+    assert "Beef stew" in "".join(one.data for one in got)
+
+
 # ---------------------------------------------------------------- leaving
 
 
@@ -297,6 +321,45 @@ async def test_stream_is_neither_compressed_nor_held_back(
         got += reader.feed(await response.content.readany())
     assert reader.retry is not None
     response.close()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "accepted"),
+    [
+        *((dialect, "gzip, deflate, br, zstd") for dialect in DIALECTS),
+        *(("legacy", accepted) for accepted in ("gzip", "br", "zstd", "identity;q=0, *")),
+    ],
+)
+async def test_each_item_is_here_before_the_model_judges_the_next(
+    serve: Serve, model: ScriptedModel, dialect: str, accepted: str
+) -> None:
+    server = await kitchen(serve, model=model, ranking={"batch_size": 1})
+    sensible = SensibleModel(scores={str(item["name"]): 80 for item in KITCHEN})
+    may, done = 0, 0
+
+    def one_by_one(asked: ModelRequest) -> Any:
+        nonlocal done
+        if asked.schema_name == "RankingPrompt":
+            if done >= may:
+                return 0.002  # the script is asked again then
+            done += 1
+        return sensible(asked)
+
+    model.answer = one_by_one
+    params = {"query": "vegan stew, beef stew, tofu curry, tart, minestrone", **spoken(dialect)}
+    headers = {"Accept-Encoding": accepted}
+    read = b""
+    async with server.session.get(f"{server.url}/ask", params=params, headers=headers) as response:
+        assert response.status == 200
+        assert "Content-Encoding" not in response.headers
+        for may in range(1, len(KITCHEN) + 1):
+            while sum(str(item["name"]).encode() in read for item in KITCHEN) < may:
+                piece = await asyncio.wait_for(response.content.readany(), 10)
+                assert piece, "the stream ended before all items were there"
+                read += piece
+        read += await response.read()
+    for one in EventReader().feed(read):
+        check_event(dialect, one)
 
 
 async def test_head_says_what_a_get_would_be_and_asks_nothing(serve: Serve, model: ScriptedModel) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.conftest import ADMIN, KITCHEN, Serve, Served, recipe
 
 
@@ -15,6 +17,7 @@ async def suggested(server: Served, typed: str, **more: Any) -> list[str]:
     return names
 
 
+@pytest.mark.both_databases
 async def test_names_that_begin_so_come_before_those_with_such_a_word(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", [*KITCHEN, recipe("stewed", "Stewed plums", "Plums.")])
@@ -23,6 +26,7 @@ async def test_names_that_begin_so_come_before_those_with_such_a_word(serve: Ser
     assert await suggested(server, "tew") == []
 
 
+@pytest.mark.both_databases
 async def test_every_word_must_begin_one_in_any_order(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -31,12 +35,14 @@ async def test_every_word_must_begin_one_in_any_order(serve: Serve) -> None:
     assert await suggested(server, "tofu stew") == []
 
 
+@pytest.mark.both_databases
 async def test_descriptions_are_not_searched(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
     assert await suggested(server, "vegan") == []
 
 
+@pytest.mark.both_databases
 async def test_a_name_comes_once_and_nothing_typed_gives_nothing(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -45,6 +51,7 @@ async def test_a_name_comes_once_and_nothing_typed_gives_nothing(serve: Serve) -
     assert await suggested(server, "  ") == []
 
 
+@pytest.mark.both_databases
 async def test_signs_of_the_store_are_only_signs(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", [*KITCHEN, recipe("rye", "100% rye bread", "Bread.")])
@@ -53,6 +60,7 @@ async def test_signs_of_the_store_are_only_signs(serve: Serve) -> None:
     assert await suggested(server, "100%") == ["100% rye bread"]
 
 
+@pytest.mark.both_databases
 async def test_other_scripts_and_cases(serve: Serve) -> None:
     server = await serve()
     names = ["Éclair au café", "Борщ с говядиной", "麻婆豆腐", "Pain à l'ail"]
@@ -64,6 +72,7 @@ async def test_other_scripts_and_cases(serve: Serve) -> None:
     assert await suggested(server, "ail") == ["Pain à l'ail"]
 
 
+@pytest.mark.both_databases
 async def test_only_readable_and_named_sites(serve: Serve) -> None:
     keys = [{"key": "a-reading-key", "roles": ["read"]}]
     server = await serve(auth={"api_keys": keys})
@@ -79,6 +88,7 @@ async def test_only_readable_and_named_sites(serve: Serve) -> None:
     assert status == 404
 
 
+@pytest.mark.both_databases
 async def test_deleted_items_are_not_suggested(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)

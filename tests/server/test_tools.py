@@ -279,14 +279,22 @@ async def test_a_tool_that_fails_falls_back_to_a_search_with_the_failure_named(
     server = await kitchen(serve, model)
     model.answer = SensibleModel(replies={chosen: dict(reply), run: broken})
     frames = await server.ask(query, site="kitchen")
-    if run == "CompareItemsPrompt" and broken == "lorem ipsum":
-        # One text is asked for: whatever text comes is it.
-        assert frames.one("compare_items")["comparison"] == "lorem ipsum"
-        return
+    assert not [kind for kind in frames.kinds if kind in ("compare_items", "item_details", "ensemble_result")]
     assert frames.one("error")["code"] in (code, "model_refused")
     assert [one["selected_tool"] for one in frames.of("tool_selection")][-1] == "search"
     assert frames.one("complete")["degraded"]
     assert names(frames)
+
+
+async def test_a_comparison_in_plain_words_is_one_if_it_names_what_it_compares(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await kitchen(serve, model)
+    said = "The chickpea one is vegan, the other is not."
+    model.answer = SensibleModel(replies={"DetectComparisonPrompt": COMPARISON, "CompareItemsPrompt": said})
+    frames = await server.ask("compare beef stew and chickpea stew", site="kitchen")
+    assert frames.one("compare_items")["comparison"] == said
+    assert not frames.of("error")
 
 
 @pytest.mark.parametrize("broken", [Hang(), Fail(400), "lorem ipsum"], ids=repr)

@@ -55,7 +55,7 @@ EVERY: list[m.Message] = [
     m.EnsembleResult({"recommendations": {"theme": "dinner"}}),
     m.Summary("Two soups."),
     m.AnswerDelta("Soup is "),
-    m.GeneratedAnswer("Soup is hot [1].", ({"n": 1, "url": SIDE.url, "name": "Soup"},)),
+    m.GeneratedAnswer("Soup is hot [1].", ({"n": 1, "url": SIDE.url, "name": "Soup"},), found="part"),
     m.NoResults("Nothing.", "site_empty"),
     m.Debug(steps={"retrieval": 3.5}, model_calls=({"step": "RankingPrompt", "prompt": "a.xml:3"},)),
     FAILED,

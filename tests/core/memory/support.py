@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,13 +63,38 @@ class Kept:
         return Detected(**{**values, **more})
 
 
+def content(path: Path) -> bytes:
+    """What is written in a file, without its holes: the engine reserves a hundred megabytes of them."""
+    parts = []
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        size, at = os.fstat(descriptor).st_size, 0
+        while at < size:
+            try:
+                at = os.lseek(descriptor, at, os.SEEK_DATA)
+            except OSError:
+                break  # nothing but a hole from here on
+            end = os.lseek(descriptor, at, os.SEEK_HOLE)
+            parts.append(os.pread(descriptor, end - at, at))
+            at = end
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
+
+
+def held(folder: Path, needles: Iterable[bytes]) -> set[bytes]:
+    """Which of these are in any file of the folder."""
+    files = [content(path) for path in folder.rglob("*") if path.is_file()]
+    return {needle for needle in needles if any(needle in file for file in files)}
+
+
 @asynccontextmanager
 async def memory_in(
-    folder: Path, *, clock: Clock | None = None, judge: Judge | None = None
+    folder: Path, *, url: str | None = None, clock: Clock | None = None, judge: Judge | None = None
 ) -> AsyncIterator[Kept]:
-    """A memory in this folder, which may hold one already."""
+    """A memory in this folder (and in the database at `url`), which may hold one already."""
     clock = clock or Clock()
-    database = await Database.open(None, folder)
+    database = await Database.open(url, folder)
     store = await EdgeStore.open(folder / "vectors")
     leg = Leg(Bm25Embedder(), 1.0)
     try:

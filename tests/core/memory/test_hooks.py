@@ -18,6 +18,7 @@ from core.memory import MemoryHook, StoreMemory, load_hook
 from core.providers.webhook import SIGNATURE, TIMESTAMP, WebhookMemory
 from core.query import Identity
 from tests.core.memory.hook_contract import HookContract, detected
+from tests.core.memory.package import KEEPS_ALL, install
 from tests.core.memory.support import memory_in
 
 SECRET = "a secret of the tests"
@@ -64,6 +65,13 @@ class TestWebhook(HookContract):
     async def hook(self) -> AsyncIterator[MemoryHook]:
         async with receiving() as receiver:
             yield webhook(receiver.url)
+
+
+class TestPackage(HookContract):
+    @pytest.fixture
+    def hook(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryHook:
+        install(tmp_path, monkeypatch, KEEPS_ALL)
+        return load_hook("crm", {})
 
 
 async def test_webhook_signs_time_and_body() -> None:

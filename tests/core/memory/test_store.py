@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -11,20 +12,25 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.database import Database
 from core.errors import BadQuery, ModelTimeout, NotFound, StoreError
-from core.memory import COLLECTION, Asking, Detected, Fact, Reach, Verdict
+from core.memory import COLLECTION, Asking, Detected, Fact, Facts, Reach, Verdict
 from core.memory.tables import facts as table
 from core.memory.tables import history
 from core.providers.base import Where
 from core.query import Identity
 from tests.core.memory.support import ANNA, BO, DAY_S, Kept, memory_in
+from tests.postgres import Postgres
 
 OF_ANNA = Reach.of(ANNA)
 
 
+pytestmark = pytest.mark.both_databases
+
+
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
-    async with memory_in(tmp_path) as kept:
+async def kept(tmp_path: Path, database_url: str | None) -> AsyncIterator[Kept]:
+    async with memory_in(tmp_path, url=database_url) as kept:
         yield kept
 
 
@@ -338,6 +344,39 @@ async def test_no_text_of_a_fact_is_in_the_search_engines_files(tmp_path: Path) 
     files = [path for path in (tmp_path / "vectors").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"zanzibarquince" in path.read_bytes()]
+
+
+async def test_two_servers_that_are_told_the_same_keep_it_once(postgres: Postgres, tmp_path: Path) -> None:
+    with postgres.database() as url:
+        async with memory_in(tmp_path, url=url) as kept:
+            second = await Database.open(url, tmp_path)
+            retriever = kept.facts._retriever
+            other = Facts(second, kept.store, retriever, clock=kept.clock)
+            told = [kept.detected("I love coriander") for _ in range(10)]
+            stored = await asyncio.gather(
+                *(facts.remember(one) for one, facts in zip(told, [kept.facts, other] * 5, strict=True))
+            )
+            assert sum(not one.repeated for one in stored) == 1
+            assert await texts(kept) == ["I love coriander"]
+            # And of two that contradict each other, one holds.
+            newer = [kept.detected(f"I {verb} celery") for verb in ("love", "hate") * 5]
+            await asyncio.gather(
+                *(facts.remember(one) for one, facts in zip(newer, [kept.facts, other] * 5, strict=True))
+            )
+            assert len([text for text in await texts(kept) if "celery" in text]) == 1
+            await second.close()
+
+
+@pytest.mark.both_databases
+async def test_the_longest_ids_fit_every_index(kept: Kept) -> None:
+    """PostgreSQL's indexes take 2700 bytes of what cannot be compressed."""
+    letters = "".join(chr(0x20000 + secrets.randbelow(40_000)) for _ in range(1024))
+    who = Identity("key:shop", letters[:256])
+    place = {"site": letters[256:512], "agent": letters[512:768], "conversation_id": letters[768:]}
+    await kept.say("I love coriander", who, scope="thread", **place)
+    await kept.say("I love coriander", who, scope="thread", **place)
+    await kept.say("I love coriander", who, scope="thread", **{**place, "agent": "another"})
+    assert await texts(kept, who) == ["I love coriander"] * 2
 
 
 OWNERS = [

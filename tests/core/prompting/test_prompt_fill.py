@@ -84,6 +84,14 @@ JSONS: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@pytest.mark.parametrize("batch", [False, True])
+def test_words_for_a_key_of_the_reply_are_told_once(batch: bool) -> None:
+    prompt = prompt_of("{item.description}", struc='{"score": "0 to 100", "description": "why it fits"}')
+    filled = fill_batch(prompt, {}, [("t1", {"name": "Pie"})]) if batch else fill(prompt, {})
+    assert filled.system.count("why it fits") == 1
+    assert "why it fits" not in json.dumps(filled.schema)
+
+
 @given(st.fixed_dictionaries({name: st.one_of(TEXTS, JSONS) for name in VARIABLES}))
 def test_any_values_at_all_stay_inside_their_fences(values: Mapping[str, Value]) -> None:
     filled = fill(PROMPT_OF_ALL, values, budget=10**9)

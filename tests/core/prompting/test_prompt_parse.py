@@ -331,6 +331,13 @@ def test_text_comes_whole_through_comments_cdata_instructions_and_entities(parse
     assert only_prompt(parse(prompt_with(text=text))).text == "One  two  three <four> & {x} <five> A."
 
 
+def test_indentation_of_the_file_is_not_sent_and_that_of_the_author_is(parse: Parse) -> None:
+    text = "First {request.query}\n          a list:\n            - one\n\n          end"
+    (prompt,) = parse(prompt_with(text=text)).prompts
+    assert "".join(prompt.pieces[::2]) == "First \na list:\n  - one\n\nend"
+    assert prompt.variables == ("request.query",)
+
+
 @pytest.mark.parametrize(
     "start",
     ["<root>", '<root xmlns="http://nlweb.ai/base">', '<root xmlns="urn:other">', '<root xmlns:so="urn:x">'],

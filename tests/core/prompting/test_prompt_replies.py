@@ -263,6 +263,30 @@ def test_a_text_that_must_be_there_and_is_empty_is_a_miss(came: Any) -> None:
         ANSWER.coerce({"answer": came})
 
 
+@pytest.mark.parametrize(
+    ("text", "names", "taken"),
+    [
+        ("The loft is the larger one.", ["Loft in Turin", "Two rooms"], True),
+        ("lorem ipsum dolor sit amet", ["Loft in Turin", "Two rooms"], False),
+        ("I'm sorry, I cannot help with that.", ["Loft in Turin", "Two rooms"], False),
+        ("烤鸭更贵。", ["北京烤鸭", "小笼包"], True),
+        ("对不起。", ["北京烤鸭", "小笼包"], False),
+        ("The XR is cheaper.", ["XR"], True),
+        ("Anything goes.", [], True),
+        ("Anything goes.", ["", "!"], True),
+    ],
+)
+def test_a_bare_text_has_to_name_what_it_is_about(text: str, names: list[str], taken: bool) -> None:
+    comparison = ReplySchema.of("CompareItemsPrompt", {"comparison": "the comparison"})
+    if taken:
+        assert comparison.parse(text, about=names) == {"comparison": text}
+    else:
+        with pytest.raises(BadModelReply):
+            comparison.parse(text, about=names)
+    # In the form that was asked for it is what the model means to say.
+    assert comparison.parse(json.dumps({"comparison": text}), about=names) == {"comparison": text}
+
+
 def test_a_bare_text_is_the_answer_where_only_a_text_is_asked_for() -> None:
     assert ANSWER.parse("Five days [1].") == {"answer": "Five days [1].", "urls": []}
     rewrite = ReplySchema.of("DecontextualizeContextPrompt", {"decontextualized_query": "string"})

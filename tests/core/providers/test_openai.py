@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.deadline import Deadline
 from core.errors import BadModelReply, ModelBusy, ModelError, ModelRefused, ModelTimeout
 from core.providers.base import ModelCall, Usage
 from core.providers.openai import OpenAIChat, make_client
@@ -58,9 +60,9 @@ async def streamed(chat: OpenAIChat, call: ModelCall, usage: Usage | None = None
     return [piece async for piece in chat.stream(call, usage if usage is not None else Usage())]
 
 
-async def collect(chat: OpenAIChat, got: list[str]) -> None:
+async def collect(chat: OpenAIChat, got: list[str], call: ModelCall = PLAIN) -> None:
     """Stream into a list that keeps what came before a failure."""
-    async for piece in chat.stream(PLAIN, Usage()):
+    async for piece in chat.stream(call, Usage()):
         got += [piece]
 
 
@@ -436,6 +438,52 @@ async def test_a_stream_that_stops_in_the_middle_times_out_with_what_it_had(mode
         await collect(chat, got)
     assert got == ["one"]
     await model.left(1)
+    await chat.close()
+
+
+@both_ways
+async def test_a_call_ends_at_the_deadline_of_its_answer(model: ScriptedModel, way: str) -> None:
+    chat = chat_for(model)
+    model.replies = [Hang()]
+    call = replace(PLAIN, deadline=Deadline.after(0.2))
+    with pytest.raises(ModelTimeout, match=r"0\.2 s"):
+        await text_of(chat, way, call)
+    await model.left(1)
+    await chat.close()
+
+
+@both_ways
+async def test_no_call_is_begun_after_the_deadline(model: ScriptedModel, chat: OpenAIChat, way: str) -> None:
+    call, usage = replace(PLAIN, deadline=Deadline.after(-1)), Usage()
+    with pytest.raises(ModelTimeout):
+        await (chat.complete(call, usage) if way == "complete" else streamed(chat, call, usage))
+    assert (model.requests, usage.calls) == ([], 0)
+
+
+async def test_a_reply_that_is_read_while_it_is_written_may_take_longer_as_long_as_it_comes(
+    model: ScriptedModel,
+) -> None:
+    chat = chat_for(model, timeout_s=0.3)
+    model.piece_chars, model.piece_delay = 12, 0.05
+    text = "twelve chars" * 15
+    model.answer = lambda _: text
+    written = replace(PLAIN, written=True)
+    assert "".join(await streamed(chat, written)) == text
+    with pytest.raises(ModelTimeout):
+        await streamed(chat, PLAIN)
+    with pytest.raises(ModelTimeout):
+        await streamed(chat, replace(written, deadline=Deadline.after(0.3)))
+    await chat.close()
+
+
+async def test_a_reply_that_drips_earns_next_to_no_time(model: ScriptedModel) -> None:
+    chat = chat_for(model, timeout_s=0.2)
+    model.piece_chars, model.piece_delay = 1, 0.15
+    model.answer = lambda _: "a reply of some forty letters, by and by"
+    got: list[str] = []
+    with pytest.raises(ModelTimeout):
+        await collect(chat, got, replace(PLAIN, written=True))
+    assert len(got) < 10
     await chat.close()
 
 

@@ -117,6 +117,62 @@ async def test_filters_take_a_value_or_one_of_a_list_and_leave_out(store: Vector
     assert [hit.payload for hit in found] == [{"site": "b"}]
 
 
+TAGGED = [
+    ["course:main", "diet:vegan"],
+    ["course:main", "course:side"],
+    ["course:dessert", "diet:vegan"],
+    [],
+]
+
+
+@pytest.mark.parametrize(
+    ("groups", "found"),
+    [
+        ([[("tags", ["course:main"])]], [1, 2]),
+        ([[("tags", ["course:main", "course:dessert"])]], [1, 2, 3]),
+        ([[("tags", ["course:main"]), ("tags", ["diet:vegan"])]], [1]),
+        ([[("tags", ["course:main"]), ("tags", ["course:side"])]], [2]),
+        ([[("tags", ["course:side"])], [("tags", ["course:dessert"]), ("tags", ["diet:vegan"])]], [2, 3]),
+        ([[("tags", ["course:main"]), ("site", ["b"])]], []),
+        ([[("tags", ["nowhere:x"])]], []),
+        ([[]], []),
+        ([[("tags", [])]], []),
+        ([[], [("tags", ["course:side"])]], [2]),
+        ([[("tags", []), ("tags", ["course:main"])], [("tags", ["course:side"])]], [2]),
+        ([], [1, 2, 3, 4]),
+    ],
+)
+async def test_of_the_groups_of_a_filter_one_must_hold_whole(
+    store: VectorStore, groups: list[list[tuple[str, list[str]]]], found: list[int]
+) -> None:
+    await store.ensure("content", [DENSE, WORDS], (*KEYWORDS, "tags"))
+    await store.upsert("content", [point(n, tags=tags) for n, tags in enumerate(TAGGED, 1)])
+    where = Where(any_of=groups)
+    expected = [number(n) for n in found]
+    assert await ids(store, where) == expected
+    assert await store.count("content", where) == len(expected)
+    for leg in (LegQuery("dense", [1.0, 1.0, 0.0, 0.0], 9), LegQuery("words", SparseVector([1], [1.0]), 9)):
+        (hits,) = await store.search("content", [leg], where, [])
+        assert sorted(hit.id for hit in hits) == expected
+    assert await ids(store, Where({"site": "b"}, any_of=groups)) == []
+    within = Where({"site": "a"}, {"document_id": "d2"}, groups)
+    assert await ids(store, within) == [each for each in expected if each != number(2)]
+
+
+async def test_deleting_by_groups_deletes_only_what_they_match(store: VectorStore) -> None:
+    await filled(store, [point(n, tags=tags) for n, tags in enumerate(TAGGED, 1)])
+    assert await store.delete("content", Where(any_of=[[("tags", ["course:side"])]])) == 1
+    assert await store.delete("content", Where(any_of=[[]])) == 0
+    assert await ids(store) == [number(1), number(3), number(4)]
+
+
+async def test_an_index_that_is_new_to_a_collection_is_added(store: VectorStore) -> None:
+    await filled(store, [point(1)])
+    await store.ensure("content", [DENSE, WORDS], (*KEYWORDS, "tags"))
+    await store.set_payload("content", Where({"document_id": "d1"}), {"tags": ["a:b"]})
+    assert await ids(store, Where(any_of=[[("tags", ["a:b"])]])) == [number(1)]
+
+
 async def test_an_empty_list_of_values_matches_nothing_and_leaves_out_nothing(store: VectorStore) -> None:
     await filled(store, [point(1), point(2)])
     nothing = Where({"site": []})

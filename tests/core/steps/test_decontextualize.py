@@ -13,7 +13,7 @@ import pytest
 from core.prompting import PromptLibrary
 from core.prompting.ask import Prompter
 from core.providers.base import ModelCall, Usage
-from core.query import Query
+from core.query import MAX_QUERY_CHARS, Query
 from core.steps.decontextualize import Decontextualize, leans_on_something, parts_of
 from tests.fakes.sensible_model import values_of
 
@@ -85,6 +85,42 @@ async def test_commas_quotes_braces_and_twelve_long_questions_come_through(shipp
     _, (call,) = await rewritten(shipped, query("and two?", prev=prev), decontextualized_query="two")
     (held,) = values_of(call.prompt, "request.previousQueries")
     assert json.loads(held) == list(prev)
+
+
+def long(n: int, length: int) -> str:
+    return f'{n}: "' + ("words, and more words " * (length // 20))[: length - 10] + '" ?'
+
+
+@pytest.mark.parametrize("page", ["", PAGE + " and more of it" * 250], ids=["talk", "talk on a page"])
+@pytest.mark.parametrize("length", [2_300, 4_000, MAX_QUERY_CHARS])
+async def test_twelve_questions_of_any_length_stand_whole_and_in_order(
+    shipped: PromptLibrary, length: int, page: str
+) -> None:
+    prev = tuple(long(n, length) for n in range(12))
+    asked = query("and two?", prev=prev, context_text=page)
+    _, (call,) = await rewritten(shipped, asked, decontextualized_query="two")
+    (held,) = values_of(call.prompt, "request.previousQueries")
+    assert json.loads(held) == list(prev)
+    assert values_of(call.prompt, "request.contextDescription") == ([page] if page else [])
+
+
+async def test_twelve_questions_stand_with_what_each_was_searched_as(shipped: PromptLibrary) -> None:
+    prev = tuple(long(n, 4_000) for n in range(12))
+    meant = tuple(long(100 + n, 4_000) for n in range(12))
+    asked = query("and two?", prev=prev, searched=meant)
+    _, (call,) = await rewritten(shipped, asked, decontextualized_query="two")
+    (held,) = values_of(call.prompt, "request.previousQueries")
+    expected = [{"asked": one, "searched": other} for one, other in zip(prev, meant, strict=True)]
+    assert json.loads(held) == expected
+
+
+async def test_of_a_longer_history_the_newest_stay_whole(shipped: PromptLibrary) -> None:
+    prev = tuple(long(n, MAX_QUERY_CHARS) for n in range(40))
+    _, (call,) = await rewritten(shipped, query("and two?", prev=prev), decontextualized_query="two")
+    (held,) = values_of(call.prompt, "request.previousQueries")
+    kept = json.loads(held)
+    assert 12 <= len(kept) < 40
+    assert kept == list(prev[-len(kept) :])
 
 
 @pytest.mark.parametrize(
