@@ -126,6 +126,7 @@ class Pipeline:
     async def run(self, query: Query) -> AsyncGenerator[Message, None]:
         """The answer's messages; `Complete` is the last, whatever fails. Close it to stop the work."""
         outbox: asyncio.Queue[Message | None] = asyncio.Queue()
+        query = query.with_(asked_at=self._clock())
         record = self._conversations.record(query) if self._conversations is not None else None
         answer = _Answer(self, query, outbox.put_nowait, record)
         work = asyncio.create_task(answer.conduct())

@@ -64,6 +64,7 @@ class Query:
     debug: bool = False  # only ever True for an operator
     language: str = ""
     identity: Identity | None = None
+    asked_at: float | None = None  # when it came (Unix seconds), filled in by the pipeline
     whiteboard: tuple[str, ...] = ()  # what the conversation's whiteboard says, filled in by the pipeline
     facts: tuple[str, ...] = field(default=())  # recalled long-term facts, filled in by the pipeline
 

@@ -73,15 +73,15 @@ class Confirmations:
             there = connection.execute(sa.select(table).where(table.c.digest == asked.digest)).one()
             return there.by == by and not there.done
 
-        await self.refuse_outdated(asked, identity)
+        await self.refuse_outdated(asked.at, identity)
         if not await self._database.write(work):
             raise BadQuery("this confirmation was used already", field="token")
 
-    async def refuse_outdated(self, asked: Asked, identity: Identity) -> None:
-        """Raises BadQuery where everything of this person was erased since it was given out."""
+    async def refuse_outdated(self, at: float, identity: Identity) -> None:
+        """Raises BadQuery where everything of this person was erased since it was asked (Unix seconds)."""
         owner = owner_digest(self._signer, identity)
         erased = await self._database.read(lambda c: last_erased(c, owner))
-        if erased is not None and asked.at <= erased:
+        if erased is not None and at <= erased:
             raise BadQuery(
                 "this was asked before everything about you was erased: it is not done any more",
                 field="token",

@@ -134,7 +134,11 @@ class Memory:
                 scope=detected.scope,
                 confirm=self._ask(detected, query.identity),
             )
+        if query.asked_at is not None:
+            await self._confirmations.refuse_outdated(query.asked_at, query.identity)
         stored = await self.persist(detected)
+        if query.asked_at is not None:
+            await self._not_erased_meanwhile(query.asked_at, query.identity)
         return Remember(
             item_to_remember=detected.text,
             message=f"I'll remember: {detected.text}"
@@ -331,7 +335,7 @@ class Memory:
             if caller is not None and caller != done.identity:
                 raise Forbidden("this confirmation was used by somebody else")
             if done.erased is None:
-                await self._confirmations.refuse_outdated(asked, done.identity)
+                await self._confirmations.refuse_outdated(asked.at, done.identity)
             return replace(done, repeated=True)
         doing = asyncio.ensure_future(self._confirm(asked, caller))
         self._spent[asked.digest] = (self._clock() + CONFIRM_WITHIN_S, doing)
@@ -363,7 +367,7 @@ class Memory:
             raise
         await self._confirmations.done(asked)
         if done.action == "remember":
-            await self._not_erased_meanwhile(asked, identity)
+            await self._not_erased_meanwhile(asked.at, identity)
         return done
 
     async def _agreed(self, identity: Identity, value: dict[str, Any]) -> Confirmed:
@@ -373,10 +377,10 @@ class Memory:
         detected = Detected(identity=identity, **value)
         return Confirmed(identity, "remember", detected.text, stored=await self.persist(detected))
 
-    async def _not_erased_meanwhile(self, asked: Asked, identity: Identity) -> None:
+    async def _not_erased_meanwhile(self, at: float, identity: Identity) -> None:
         """Another server may have erased the person while the fact was on its way: then it goes, too."""
         try:
-            await self._confirmations.refuse_outdated(asked, identity)
+            await self._confirmations.refuse_outdated(at, identity)
         except BadQuery:
             if self.erase_all is not None:
                 await self.erase_all(identity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -467,6 +468,33 @@ async def test_erasing_takes_out_everything_of_one_person(serve: Serve, tmp_path
     assert await texts(server) == []
     assert await texts(server, BO) == ["My oven is small"]
     assert (await ask(server, "stew")).of("used_memories") == []
+
+
+@pytest.mark.both_databases
+async def test_what_was_asked_before_an_erasure_is_not_kept_after_it(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await kitchen(serve, model=model)
+    sensible, reading, erased = SensibleModel(), asyncio.Event(), []
+
+    def slow_to_see_that_it_is_a_wish(request: ModelRequest) -> Any:
+        if "memory" in request.schema_name.lower() and not erased:
+            reading.set()
+            return 0.005  # asked again then
+        return sensible(request)
+
+    model.answer = slow_to_see_that_it_is_a_wish
+    asking = asyncio.create_task(ask(server, "Remember that I love coriander"))
+    await reading.wait()
+    status, _ = await server.json("DELETE", "/memory", params={"all": "true"}, headers=ANNA)
+    assert status == 200
+    erased.append(True)
+    frames = await asking
+    assert "erased" in frames.one("error")["message"]
+    assert frames.of("remember") == []
+    assert await texts(server) == []
+    (await ask(server, "Remember that I love basil")).one("remember")
+    assert await texts(server) == ["I love basil"]
 
 
 @pytest.mark.both_databases
