@@ -14,6 +14,9 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Protocol
+
+from sqlalchemy.engine import Connection
 
 from core import conversation_rows as rows
 from core.conversation_rows import Conversation, History, Overview, Said, ShownItem, Turn, Unseen
@@ -25,6 +28,7 @@ from core.messages import (
     Complete,
     Decontextualized,
     EnsembleResult,
+    Forgotten,
     GeneratedAnswer,
     Irrelevant,
     Item,
@@ -34,6 +38,7 @@ from core.messages import (
     Remember,
     Results,
     Summary,
+    UsedMemories,
 )
 from core.prompting.variables import clean, write_json
 from core.query import Identity, Query, Shown
@@ -44,6 +49,7 @@ ID = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 MAX_TITLE_CHARS = 200
 FIRST_TITLE_CHARS = 80
 MAX_ANSWER_CHARS = 20_000
+MAX_ASKED_BACK_CHARS = 500
 MAX_SHOWN = 100
 # The next question of a quick client should find the turn; no answer waits longer than this for the store.
 KEEP_WITHIN_S = 0.5
@@ -60,12 +66,23 @@ class Record:
         self.conversation_id = query.conversation_id
         self.void = False  # erased while the answer was on its way
         self.stored: asyncio.Task[None] | None = None
+        self.kept: Turn | None = None  # what is being stored
         self._query = query
         self._searched = query.decontextualized_query or query.text
         self._items: dict[tuple[str, str], Item] = {}
         self._others: list[ShownItem] = []
         self._answer: list[str] = []
+        self._asked_back = ""
         self._order: Sequence[str] | None = None
+        self._told: set[str] = set()
+        self._used: set[str] = set()
+
+    def build_on(self, history: History) -> None:
+        """Take note of what the question saw: what is written of it may have words of the same facts."""
+        for turn in history.turns:
+            self._used.update(turn.told, turn.used)
+        for entry in history.board:
+            self._used.update(entry.used)
 
     def see(self, message: Message) -> None:
         """Take note of a message that goes to the client."""
@@ -89,7 +106,16 @@ class Record:
                 ]
             case EnsembleResult(result=result):
                 self._answer.append(_as_text(result))
-            case Summary() | NoResults() | Remember() | Irrelevant() | AskUser():
+            case Remember(memory_id=memory_id):
+                self._answer.append(message.message)
+                self._told.update([memory_id] if memory_id else [])
+            case Forgotten(items=named):
+                self._told.update(str(one["memory_id"]) for one in named)
+            case UsedMemories(items=recalled):
+                self._used.update(str(one["memory_id"]) for one in recalled)
+            case AskUser(message=question):
+                self._asked_back = " ".join(question.split())
+            case Summary() | NoResults() | Irrelevant():
                 self._answer.append(message.message)
             case _:
                 pass
@@ -102,9 +128,12 @@ class Record:
             asked=clean(self._query.text),
             searched=clean(self._searched),
             shown=tuple(self._shown()),
-            answer=clean("\n\n".join(part for part in self._answer if part)[:MAX_ANSWER_CHARS]),
+            answer=clean("\n\n".join(filter(None, [*self._answer, self._asked_back]))[:MAX_ANSWER_CHARS]),
             sites=() if self._query.all_sites else self._query.sites,
             created_at=now,
+            told=tuple(sorted(self._told)),
+            used=tuple(sorted(self._used)),
+            asks=bool(self._asked_back),
         )
 
     def _shown(self) -> list[ShownItem]:
@@ -117,6 +146,22 @@ class Record:
             kept = kept[: self._query.max_results]
         listed = [ShownItem(item.name, item.url, item.document_id, item.site) for item in kept]
         return list(dict.fromkeys([*listed, *self._others]))[:MAX_SHOWN]
+
+
+class RememberedFacts(Protocol):
+    """What conversations ask of long-term memory: words of a fact that is gone are in no prompt."""
+
+    async def expire(self, owner: Identity) -> None:
+        """Let go of this person's facts whose time is up. Raises StoreError."""
+        ...
+
+    def told_with(self, connection: Connection, owner: Identity, query_id: str) -> Collection[str]:
+        """Ids of the facts that were told with this question, forgotten ones too."""
+        ...
+
+    def gone(self, connection: Connection, ids: Collection[str]) -> frozenset[str]:
+        """Those of these facts that were forgotten or have expired."""
+        ...
 
 
 class Conversations:
@@ -141,15 +186,36 @@ class Conversations:
         self._records: set[Record] = set()
         self._purging: asyncio.Task[None] | None = None
         self.notify: Callable[[int], None] = lambda _id: None
+        self.facts: RememberedFacts | None = None  # set by who puts the parts together
 
     # ------------------------------------------------------------ beside a question
 
     async def history(self, owner: Identity, conversation_id: str) -> History:
-        """What was said before, oldest first; empty for an unknown or expired one. Raises StoreError."""
-        found = await self._database.read(
-            lambda c: rows.history(c, owner.key, conversation_id, self._clock(), self._limits)
-        )
-        return found if self._whiteboard else replace(found, board=())
+        """What was said before, oldest first; empty for an unknown or expired one. Turns that a slow database
+        is still storing are among it. Raises StoreError."""
+        if self.facts is not None:
+            await self.facts.expire(owner)
+        # Looked for before reading: one that is stored meanwhile is found twice, and none is missed.
+        storing = [
+            one
+            for one in self._records
+            if one.kept is not None and (one.owner, one.conversation_id) == (owner, conversation_id)
+        ]
+
+        def read(c: Connection) -> tuple[History, list[Turn | None]]:
+            late = [self._as_remembered(c, owner, one.kept) for one in storing if one.kept and not one.void]
+            return rows.history(c, owner.key, conversation_id, self._clock(), self._limits), late
+
+        found, late = await self._database.read(read)
+        found = found if self._whiteboard else replace(found, board=())
+        return self._with_those(found, [turn for turn in late if turn is not None])
+
+    def _with_those(self, found: History, storing: Sequence[Turn]) -> History:
+        had = {(turn.query_id, turn.created_at) for turn in found.turns}
+        late = [turn for turn in storing if (turn.query_id, turn.created_at) not in had]
+        late.sort(key=lambda turn: turn.created_at)
+        turns = (*found.turns, *late)[-self._limits.turns :]
+        return replace(found, turns=turns, last_n=found.last_n + len(late))
 
     def record(self, query: Query) -> Record | None:
         """What is to become the question's turn; None for a caller nobody knows, or who wants none kept."""
@@ -172,19 +238,10 @@ class Conversations:
     async def _store(self, record: Record) -> None:
         try:
             if not record.void:
-                now = self._clock()
-                turn = record.turn(now)
-                row = await self._database.write(
-                    lambda c: rows.add_turn(
-                        c,
-                        record.owner.key,
-                        record.conversation_id,
-                        turn,
-                        title_from(turn.asked),
-                        self._limits,
-                    )
-                )
-                self.notify(row)
+                turn = record.kept = record.turn(self._clock())
+                row = await self._database.write(lambda c: self._put(c, record, turn))
+                if row is not None:
+                    self.notify(row)
         except StoreError as failed:
             log.warning("conversation.not_kept", extra={"reason": failed.message})
         except Exception:
@@ -192,6 +249,26 @@ class Conversations:
             log.exception("conversation.not_kept")
         finally:
             self._records.discard(record)
+
+    def _put(self, c: Connection, record: Record, made: Turn) -> int | None:
+        """The row id; None where there is nothing to be kept."""
+        turn = self._as_remembered(c, record.owner, made)
+        if turn is None:
+            return None
+        return rows.add_turn(
+            c, record.owner.key, record.conversation_id, turn, title_from(turn.asked), self._limits
+        )
+
+    def _as_remembered(self, c: Connection, owner: Identity, turn: Turn) -> Turn | None:
+        """A turn on its way without facts that were forgotten meanwhile; None where it tells one of them."""
+        if self.facts is None:
+            return turn
+        told = {*turn.told, *self.facts.told_with(c, owner, turn.query_id)}
+        turn = replace(turn, told=tuple(sorted(told)))
+        gone = self.facts.gone(c, {*turn.told, *turn.used})
+        if gone.intersection(turn.told):
+            return None
+        return turn.without(gone) if gone.intersection(turn.used) else turn
 
     # ------------------------------------------------------------ for their owner
 
@@ -217,6 +294,8 @@ class Conversations:
 
     async def get(self, owner: Identity, conversation_id: str) -> Conversation:
         """Raises NotFound for what is not there, has expired, or is another's."""
+        if self.facts is not None:
+            await self.facts.expire(owner)
         found = await self._database.read(
             lambda c: rows.whole(c, owner.key, conversation_id, self._clock(), self._limits)
         )
@@ -265,9 +344,18 @@ class Conversations:
             self.notify(row)
         return new
 
+    async def note_used(self, owner: Identity, conversation_id: str, ids: Collection[str]) -> None:
+        """An agent was given these facts and the board, and writes with them. Raises StoreError."""
+        await self._database.write(
+            lambda c: rows.note_used(c, owner.key, conversation_id, ids, self._clock(), self._limits)
+        )
+
     async def unseen(self, row: int, room: int) -> Unseen | None:
         """What the board of this row has not seen, oldest first, at least one and at most `room` characters;
         None if there is nothing, or no such conversation any more."""
+        owner = await self._database.read(lambda c: rows.owner_of(c, row))
+        if self.facts is not None and owner is not None:
+            await self.facts.expire(Identity.of_key(owner))
         return await self._database.read(lambda c: rows.unseen(c, row, room))
 
     async def put_board(self, had: Unseen, board: Sequence[rows.Entry], next_entry: int) -> bool:
@@ -331,14 +419,22 @@ def with_history(query: Query, history: History) -> Query:
         query = query.with_(
             prev=tuple(turn.asked for turn in history.turns),
             searched=tuple(turn.searched for turn in history.turns),
+            asked_back=tuple(_asked_back(turn) for turn in history.turns),
         )
     elif not query.prev:
         # The client says that this is a first question.
         return query
+    elif last is not None and continues:
+        query = query.with_(asked_back=(*[""] * (len(query.prev) - 1), _asked_back(last)))
     if not query.last_answers and (continues or not query.history_given):
         query = query.with_(last_answers=_last_answers(history.turns))
     cut = history.last_n > len(query.prev)
     return query.with_(whiteboard=told(history.board)) if cut else query
+
+
+def _asked_back(turn: Turn) -> str:
+    """The question back that a turn ended with."""
+    return turn.answer.rpartition("\n\n")[2][:MAX_ASKED_BACK_CHARS] if turn.asks else ""
 
 
 def told(board: Sequence[rows.Entry]) -> tuple[str, ...]:

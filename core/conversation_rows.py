@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -40,7 +40,11 @@ class ShownItem:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What was asked, what was searched for it, what was shown and answered. `sites` is empty for all."""
+    """What was asked, what was searched for it, what was shown and answered. `sites` is empty for all.
+
+    `told` are ids of the remembered facts that it names in the person's own words, `used` of those that the
+    model knew when it wrote `searched` and `answer`, be it from turns before.
+    """
 
     n: int
     query_id: str
@@ -50,6 +54,14 @@ class Turn:
     answer: str
     sites: tuple[str, ...]
     created_at: float
+    told: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    asks: bool = False  # `answer` is a question back
+
+    def without(self, ids: Collection[str]) -> Turn:
+        """The turn without what a model may have written from these facts: as it was asked."""
+        kept = tuple(one for one in self.used if one not in ids)
+        return replace(self, searched=self.asked, answer="", used=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +78,14 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A whiteboard entry: `kind` is requirement, proposal, decision or action; `turn` where it comes from."""
+    """A whiteboard entry: `kind` is requirement, proposal, decision or action; `turn` where it comes from.
+    `used`: ids of the remembered facts that it may have words of."""
 
     id: str
     kind: str
     text: str
     turn: int
+    used: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +122,8 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What a board is to be brought up to date with: `said`, in the form of prompts, up to number `upto`."""
+    """What a board is to be brought up to date with: `said`, in the form of prompts, up to number `upto`.
+    `used`: ids of the remembered facts that it may have words of."""
 
     row: int
     conversation_id: str
@@ -118,6 +133,18 @@ class Unseen:
     upto: int
     said: tuple[dict[str, Any], ...]
     sites: tuple[str, ...]
+    used: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Remembered facts that count no more: their ids, the questions (`query_id`) they were told with, and
+    whether a text tells one of them (`told`), or is little else than words of one (`echoed`)."""
+
+    ids: frozenset[str]
+    query_ids: frozenset[str]
+    told: Callable[[str], bool]
+    echoed: Callable[[str], bool]
 
 
 # ---------------------------------------------------------------- reading
@@ -180,21 +207,23 @@ def unseen(c: Connection, row_id: int, room: int) -> Unseen | None:
     row = c.execute(sa.select(conversations).where(conversations.c.id == row_id)).one_or_none()
     if row is None or row.board_seen >= row.last_n:
         return None
-    waiting: list[tuple[int, tuple[str, ...], list[dict[str, Any]]]] = []
+    waiting: list[tuple[int, Row[Any], list[dict[str, Any]]]] = []
     for table, form in ((turns, turn_as_said), (messages, message_as_said)):
         after = sa.select(table).where(table.c.conversation == row_id, table.c.n > row.board_seen)
-        waiting += [(one.n, tuple(one.sites), form(one)) for one in c.execute(after)]
+        waiting += [(one.n, one, form(one)) for one in c.execute(after)]
     waiting.sort(key=lambda one: one[0])
     said: list[dict[str, Any]] = []
+    used: set[str] = set()
     sites: tuple[str, ...] = ()
     # Where nothing waits (it was cut long ago) the board is up to date as it is.
     upto = row.last_n
-    for at, (n, asked_of, what) in enumerate(waiting):
+    for at, (n, one, what) in enumerate(waiting):
         room -= len(write_json(what))
         if at and room < 0:
             break
         said += what
-        sites, upto = asked_of or sites, n
+        used |= facts_of(one)
+        sites, upto = tuple(one.sites) or sites, n
     else:
         upto = row.last_n
     return Unseen(
@@ -206,6 +235,7 @@ def unseen(c: Connection, row_id: int, room: int) -> Unseen | None:
         upto=upto,
         said=tuple(said),
         sites=sites,
+        used=frozenset(used | given_to_agents(c, row_id)),
     )
 
 
@@ -220,6 +250,12 @@ def behind(c: Connection, now: float, limits: Limits) -> list[int]:
         .limit(MAX_RESUMED)
     )
     return list(found.scalars())
+
+
+def owner_of(c: Connection, row_id: int) -> str | None:
+    """The key of whose conversation this row is; None if it is gone."""
+    owner = c.scalar(sa.select(conversations.c.owner).where(conversations.c.id == row_id))
+    return None if owner is None else str(owner)
 
 
 # ---------------------------------------------------------------- writing
@@ -250,6 +286,9 @@ def add_turn(c: Connection, owner: str, conversation_id: str, turn: Turn, title:
             answer=turn.answer,
             sites=list(turn.sites),
             created_at=turn.created_at,
+            asks=turn.asks,
+            told=list(turn.told),
+            used=list(turn.used),
         )
     )
     name_if_nameless(c, row_id, title)
@@ -305,6 +344,111 @@ def put_board(c: Connection, had: Unseen, board: Sequence[Entry], next_entry: in
     if put.rowcount:
         cut(c, had.row, limits)
     return bool(put.rowcount)
+
+
+def note_used(
+    c: Connection, owner: str, conversation_id: str, ids: Collection[str], now: float, limits: Limits
+) -> None:
+    """An agent was given these facts, and the board: what it says from here on may have words of them."""
+    row = find(c, owner, conversation_id, now, limits)
+    if row is None:
+        return
+    newest = sa.select(sa.func.max(messages.c.n)).where(messages.c.conversation == row.id)
+    known = {one for entry in board_of(row) for one in entry.used} | given_to_agents(c, row.id)
+    this = (messages.c.conversation == row.id, messages.c.n == newest.scalar_subquery())
+    c.execute(messages.update().where(*this).values(used=sorted(known | set(ids))))
+
+
+def note_told(c: Connection, owner: str, query_id: str, memory_id: str) -> None:
+    """The turn of this question told the fact, as is known only now; later ones may have words of it."""
+    of_owner = turns.c.conversation.in_(sa.select(conversations.c.id).where(conversations.c.owner == owner))
+    if not query_id:
+        return
+    asked = c.execute(sa.select(turns).where(of_owner, turns.c.query_id == query_id)).first()
+    if asked is None:
+        return
+    of_row = turns.c.conversation == asked.conversation
+    told = sorted({*asked.told, memory_id})
+    c.execute(turns.update().where(of_row, turns.c.n == asked.n).values(told=told))
+    for later in c.execute(sa.select(turns.c.n, turns.c.used).where(of_row, turns.c.n > asked.n)).all():
+        used = sorted({*later.used, memory_id})
+        c.execute(turns.update().where(of_row, turns.c.n == later.n).values(used=used))
+    this = conversations.c.id == asked.conversation
+    board = board_of(c.execute(sa.select(conversations).where(this)).one())
+    noted = [
+        asdict(replace(entry, used=(*entry.used, memory_id)) if entry.turn >= asked.n else entry)
+        for entry in board
+    ]
+    if noted:
+        c.execute(conversations.update().where(this).values(board=noted))
+
+
+def take_back(c: Connection, owner: str, gone: Gone) -> None:
+    """Leave nothing of these facts in what later prompts are made of.
+
+    Turns and messages that tell one go. In turns that a model had a part in while it knew one, the question
+    is as it was asked and the answer is dropped; what agents said from then on goes, too. Board entries that
+    may have words of one go, and the board looks again at what is left.
+    """
+    for row in c.execute(sa.select(conversations).where(conversations.c.owner == owner)).all():
+        _take_back(c, row, gone)
+
+
+def _take_back(c: Connection, row: Row[Any], gone: Gone) -> None:
+    told: list[Row[Any]] = []
+    made: list[int] = []  # numbers of what stays and was made with one of the facts
+    of_row = turns.c.conversation == row.id
+    for turn in c.execute(sa.select(turns).where(of_row)).all():
+        if turn.query_id in gone.query_ids or gone.ids.intersection(turn.told) or gone.told(turn.asked):
+            told.append(turn)
+        elif gone.ids.intersection(turn.used):
+            clean = turn_of(turn).without(gone.ids)
+            plain = turns.update().where(of_row, turns.c.n == turn.n)
+            c.execute(plain.values(searched=clean.searched, answer=clean.answer, used=list(clean.used)))
+            made.append(turn.n)
+    c.execute(turns.delete().where(of_row, turns.c.n.in_([turn.n for turn in told])))
+    silenced, heard = _silence(c, row.id, gone)
+    out = {turn.n for turn in told} | silenced
+    board = [
+        entry
+        for entry in board_of(row)
+        if entry.turn not in out and not gone.ids.intersection(entry.used) and not gone.echoed(entry.text)
+    ]
+    named = any(" ".join(turn.asked.split()).startswith(row.title.rstrip("…")) for turn in told)
+    title = "" if named or gone.echoed(row.title) or gone.told(row.title) else row.title
+    dropped = len(board) < len(row.board)
+    seen = min([row.board_seen, *(n - 1 for n in [*made, *heard])]) if dropped else row.board_seen
+    if told or made or silenced or dropped or title != row.title:
+        # A new number for the next entry: an upkeep that has read the old state is not written.
+        changed = {
+            "board": [asdict(entry) for entry in board],
+            "board_seen": seen,
+            "board_next": row.board_next + 1,
+            "title": title,
+        }
+        c.execute(conversations.update().where(conversations.c.id == row.id).values(**changed))
+
+
+def _silence(c: Connection, row_id: int, gone: Gone) -> tuple[set[int], list[int]]:
+    """Delete the messages that tell one of the facts, and what agents said once they may have known it; the
+    numbers of those, and of the messages that stay from there on."""
+    of_row = messages.c.conversation == row_id
+    knows = False
+    out: set[int] = set()
+    heard: list[int] = []
+    for said in c.execute(sa.select(messages).where(of_row).order_by(messages.c.n)).all():
+        agents = said.role == "assistant"
+        tells = gone.told(said.content) or (agents and gone.echoed(said.content))
+        if tells or (knows and agents):
+            out.add(said.n)
+        elif knows:
+            heard.append(said.n)
+        knows = knows or tells or bool(gone.ids.intersection(said.used))
+        if gone.ids.intersection(said.used):
+            kept = [one for one in said.used if one not in gone.ids]
+            c.execute(messages.update().where(of_row, messages.c.n == said.n).values(used=kept))
+    c.execute(messages.delete().where(of_row, messages.c.n.in_(out)))
+    return out, heard
 
 
 def rename(c: Connection, owner: str, conversation_id: str, title: str, now: float, limits: Limits) -> bool:
@@ -441,7 +585,21 @@ def turn_of(row: Row[Any]) -> Turn:
         answer=row.answer,
         sites=tuple(row.sites),
         created_at=row.created_at,
+        told=tuple(row.told),
+        used=tuple(row.used),
+        asks=row.asks,
     )
+
+
+def facts_of(row: Row[Any]) -> set[str]:
+    """Ids of the remembered facts that a turn, or a message, may have words of."""
+    return {*row.used, *getattr(row, "told", ())}
+
+
+def given_to_agents(c: Connection, row_id: int) -> set[str]:
+    """Ids of the facts that agents were given in this conversation."""
+    used = c.execute(sa.select(messages.c.used).where(messages.c.conversation == row_id)).scalars()
+    return {one for ids in used for one in ids}
 
 
 def said_of(row: Row[Any]) -> Said:
@@ -460,7 +618,12 @@ def overview(row: Row[Any], kept: int, limits: Limits) -> Overview:
 
 
 def board_of(row: Row[Any]) -> tuple[Entry, ...]:
-    return tuple(Entry(**entry) for entry in row.board)
+    return tuple(Entry(**{**entry, "used": tuple(entry.get("used", ()))}) for entry in row.board)
+
+
+def for_owner(one: Turn | Entry) -> dict[str, Any]:
+    """A turn or an entry as its owner sees it: which facts it was made with is for `take_back` alone."""
+    return {name: value for name, value in asdict(one).items() if name not in ("told", "used")}
 
 
 def turn_as_said(row: Row[Any]) -> list[dict[str, Any]]:

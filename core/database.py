@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +34,8 @@ T = TypeVar("T")
 READERS = 4
 READY_S = 3.0
 TIDY_PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+# How long a try to empty SQLite's log waits for those who read: this server's own are done by then.
+TIDY_WAIT_MS = 50
 # A table is locked while PostgreSQL writes it anew: about a second for this much.
 REWRITTEN_BYTES = 200 * 1024 * 1024
 
@@ -147,10 +150,16 @@ turns = sa.Table(
     sa.Column("answer", sa.Text, nullable=False),
     sa.Column("sites", sa.JSON, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
+    # Whether `answer` is a question back, so that the next turn's is the answer to it.
+    sa.Column("asks", sa.Boolean, nullable=False, server_default=sa.false()),
+    # Ids of remembered facts: those that were told in the turn, and those that it may have words of.
+    sa.Column("told", sa.JSON, nullable=False, server_default="[]"),
+    sa.Column("used", sa.JSON, nullable=False, server_default="[]"),
     info=PERSONAL,
 )
 
-# What agents said in a conversation (`POST /context`).
+# What agents said in a conversation (`POST /context`). `used`: ids of the facts that the agent was given
+# after this message, so that what it says from then on may have words of them.
 messages = sa.Table(
     "messages",
     metadata,
@@ -161,6 +170,7 @@ messages = sa.Table(
     sa.Column("content", sa.Text, nullable=False),
     sa.Column("sites", sa.JSON, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("used", sa.JSON, nullable=False, server_default="[]"),
     info=PERSONAL,
 )
 
@@ -185,6 +195,9 @@ class Database:
         self._engine = engine
         self._threads = ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="database")
         self._writing = asyncio.Lock()
+        # Whether something that was deleted may still be in the files; at the start a stop may have come
+        # between. (PostgreSQL's tables are not all written anew at each start.)
+        self.untidy = engine.dialect.name == "sqlite"
 
     @classmethod
     async def open(cls, url: str | None, data_dir: Path) -> Database:
@@ -222,23 +235,36 @@ class Database:
 
     async def tidy(self) -> None:
         """After something was erased: leave nothing of it in the database's files. (PostgreSQL's log is its
-        operator's.) A reader that looks on for longer than two seconds is not waited for."""
-        sqlite = self._engine.dialect.name == "sqlite"
-        once = self._empty_log if sqlite else self._rewrite
-        async with self._writing:
-            for pause_s in TIDY_PAUSES_S:
-                if await self._in_thread(once):
-                    return
-                await asyncio.sleep(pause_s)  # a reader still looks at what is to go
-            log.warning("database.not_tidied", extra={"reason": "somebody reads what is to go"})
-            if not sqlite:
+        operator's.) A reader that looks on for longer than about two seconds is not waited for, and nobody
+        who writes waits for it: then it is `untidy` until this is called again, or it is closed."""
+        self.untidy = True
+        for pause_s in TIDY_PAUSES_S:
+            if await self._tidied():
+                return
+            await asyncio.sleep(pause_s)  # a reader still looks at what is to go
+        log.warning("database.not_tidied", extra={"reason": "somebody reads what is to go"})
+        if self._engine.dialect.name != "sqlite":
+            async with self._writing:
                 await self._in_thread(self._vacuum)
+
+    async def _tidied(self) -> bool:
+        async with self._writing:
+            # What others delete meanwhile waits for the lock, and says so again.
+            self.untidy = not await self._in_thread(
+                self._empty_log if self._engine.dialect.name == "sqlite" else self._rewrite
+            )
+        return not self.untidy
 
     def _empty_log(self) -> bool:
         """SQLite overwrites in the file what is deleted (`secure_delete`); the log beside it is emptied here.
-        Whether it was."""
+        Whether it was: not while another looks at what is in it, be it another process."""
         with self._engine.connect() as connection:
-            return not connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+            patience = connection.exec_driver_sql("PRAGMA busy_timeout").scalar()
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={TIDY_WAIT_MS}").close()
+            try:
+                return not connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+            finally:
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={patience}").close()
 
     def _rewrite(self) -> bool:
         """PostgreSQL's plain VACUUM forgets deleted rows but leaves their bytes on the pages: the tables are
@@ -261,6 +287,10 @@ class Database:
                 connection.exec_driver_sql(f"VACUUM {name}")
 
     async def close(self) -> None:
+        """Finish what was begun, and try once more to leave nothing of what was deleted."""
+        if self.untidy:
+            with suppress(StoreError):  # it is logged, and the next start tries again
+                await self._tidied()
         async with self._writing:
             await asyncio.to_thread(self._threads.shutdown)
             self._engine.dispose()
@@ -283,8 +313,10 @@ class Database:
         except (exc.DataError, OverflowError, UnicodeEncodeError):
             raise BadQuery("a value is none that the database can hold") from None
         except exc.SQLAlchemyError as failed:
-            # Its own text, and the driver's, repeat values: neither is to be in a log.
-            raise StoreError(f"the database failed: {_reason(failed)}") from None
+            # Its own text, and the driver's, repeat values: neither is to be in a log. Where the database is,
+            # which the driver says, is nothing for whoever asks.
+            log.error("database.failed", extra={"reason": _reason(failed)})
+            raise StoreError("the database failed or does not answer; the log says why") from None
 
 
 def insert(connection: Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:

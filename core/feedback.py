@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from core.database import PERSONAL, Database, metadata
-from core.errors import BadQuery, NotFound, TooMany
+from core.errors import BadQuery, Forbidden, NotFound, TooMany
+from core.identity import COOKIE_REALM
 from core.messages import CompareItems, GeneratedAnswer, ItemDetails, Message, Results
 from core.prompting.variables import clean
 from core.query import Identity, Query
@@ -126,10 +127,14 @@ class Feedback:
     async def give(self, caller: str, identity: Identity | None, said: Judgement) -> None:
         """Keep what is said in place of what the same caller said of the same before, or withdraw that.
 
-        Raises NotFound for an answer that was not given to the caller lately or showed no such item, BadQuery
-        for an item that several sites have, TooMany, StoreError.
+        Callers that nobody knows are told apart by the ids of their answers alone: where the client chose the
+        id, which another may choose or guess, what was said first stays.
+
+        Raises NotFound for an answer that was not given to the caller lately or showed no such item,
+        Forbidden for a change that may be another's, BadQuery for an item that several sites have, TooMany,
+        StoreError.
         """
-        answered = self._answered(caller, said.query_id)
+        answered = self._answered(caller, identity, said.query_id)
         site = _site_of(answered, said) if said.document_id else ""
         if answered.changes >= MAX_CHANGES:
             raise TooMany("enough was said of this answer")
@@ -146,8 +151,11 @@ class Feedback:
             "created_at": self._clock(),
         }
 
+        final = caller == self._anonymous and answered.query.query_id_given
+
         def work(c: Connection) -> None:
-            c.execute(sa.delete(feedback).filter_by(**of_this))
+            if c.execute(sa.delete(feedback).filter_by(**of_this)).rowcount and final:
+                raise Forbidden("this was judged already; without a `query_id` of your own it can be changed")
             if said.rating is not None:
                 c.execute(sa.insert(feedback).values(**row))
 
@@ -168,13 +176,19 @@ class Feedback:
         query = sa.delete(feedback).where(feedback.c.owner == identity.key)
         return await self._database.write(lambda c: c.execute(query).rowcount)
 
-    def _answered(self, caller: str, query_id: str) -> Answered:
-        # A visitor who got the cookie since is no longer anonymous.
-        for who in (caller, self._anonymous):
-            found = self._answers.get((who, query_id))
-            if found is not None and found.until >= self._clock():
-                return found
+    def _answered(self, caller: str, identity: Identity | None, query_id: str) -> Answered:
+        found = self._current(caller, query_id)
+        # A visitor who got the cookie since is no longer anonymous: an id of our own shows that it is they.
+        if found is None and identity is not None and identity.realm == COOKIE_REALM:
+            before = self._current(self._anonymous, query_id)
+            found = before if before is not None and not before.query.query_id_given else None
+        if found is not None:
+            return found
         raise NotFound("no answer of the last hour has this `query_id`", field="query_id")
+
+    def _current(self, caller: str, query_id: str) -> Answered | None:
+        found = self._answers.get((caller, query_id))
+        return found if found is not None and found.until >= self._clock() else None
 
 
 def _site_of(answered: Answered, said: Judgement) -> str:

@@ -7,8 +7,9 @@ question (`found` is `nothing`) stands without one.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,12 +19,15 @@ import orjson
 from core.documents import Candidate
 from core.errors import BadModelReply
 from core.ingestion.text import trimmed
+from core.items import language_of, told
+from core.language import detect, folded, function_words, normalized
 from core.messages import FOUND, AnswerDelta, Found, GeneratedAnswer, Item, Summary
-from core.passages import best_of
+from core.passages import asked_words, best_of, has_kind, keys
 from core.prompting.ask import Prompter, call_of
 from core.prompting.fill import fill
 from core.prompting.library import Prompt
 from core.providers.base import Usage
+from core.providers.bm25 import tokens
 from core.query import Query
 
 SYNTHESIZE = "SynthesizePromptForGenerate"
@@ -31,16 +35,45 @@ SUMMARIZE = "SummarizeResultsPrompt"
 # Room for facts in one prompt; about 4,000 tokens, which leaves a small model's window room to answer.
 FACTS_CHARS = 16_000
 SUMMARIZED = 3  # NLWeb's number: the summary is of the best three
-WITHOUT_MODEL = 3  # sources that an extractive answer takes a sentence from
+WITHOUT_MODEL = 3  # sources at most that an extractive answer takes sentences from
+NEARLY = 0.75  # of what the best source has of the question, for another to be taken beside it
+ANSWER_WORTH = 0.8  # of the rarest word: a number where one was asked for
 ANSWER_KEY = "answer"
 FOUND_KEY = "found"
 URLS_KEY = "urls"
 NOTHING: Found = "nothing"
 
-_CITATION = re.compile(r"\[(\d{1,3})\]")
-# As models write them: one number or several, in brackets of other scripts, too; with the blanks before it.
-_CITED = re.compile(r"([ \t]*)[\[【［]\s*(\d{1,3}(?:\s*[,;、，]\s*\d{1,3})*)\s*[\]】］]")
-_OPEN = re.compile(r"\s*(?:[\[【［][\d\s,;、，]{0,60})?$")
+_CITATION = re.compile(r"\[(\d{1,6})\]")
+# What may be a citation as models write them: brackets of any script, doubled or escaped, then the target of
+# a link or the address of a Markdown reference; with the blanks before it.
+_LEFT, _RIGHT = r"\[【［〔〖", r"\]】］〕〗"
+_OPENS, _CLOSES = rf"(?:\\?[{_LEFT}]\s*){{1,4}}", rf"(?:\s*\\?[{_RIGHT}]){{1,4}}"
+_BETWEEN = rf"[^{_LEFT}{_RIGHT}]"
+_BRACKETS = re.compile(
+    rf"(?P<blanks>[ \t]*)(?P<opens>{_OPENS})(?P<inside>{_BETWEEN}{{1,200}}?)(?P<closes>{_CLOSES})"
+    r"(?:\((?:https?://|www\.|[#/])[^()\n]{0,500}\)|:[ \t]*<?(?:https?://|www\.)\S{1,500})?"
+)
+# The end of a piece that may go on to be that; white space before it or at the end, too.
+_OPEN = re.compile(
+    rf"\s*(?:\\|{_OPENS}{_BETWEEN}{{0,200}}(?:{_CLOSES}\s*\\?(?:\([^()\n]{{0,500}}|:[ \t]*\S{{0,500}})?)?)?$"
+)
+# What stands in such brackets: numbers, ranges of them, what they are called in some languages, `3†source`.
+_CALLED = (
+    r"(?:sources?|src|docs?|documents?|ref(?:erence)?s?|citations?|cite|n|no|nr|quellen?|font[ei]|fuentes?"
+    r"|источники?|来源|來源|出典|출처)"
+)
+_NUMBER = (
+    rf"(?P<called>[\^#]|{_CALLED}[\s.:=#]*)?(?P<first>\d{{1,6}})\^?"
+    r"(?:\s*(?:[-‐‑–—−~]|to)\s*[\^#]?(?P<last>\d{1,6})\^?)?"
+    r"(?:(?::\d{1,4})?†[^,;]{0,60})?"
+)
+_ONE = re.compile(_NUMBER, re.IGNORECASE)
+_BARE = re.sub(r"\?P<\w+>", "?:", _NUMBER)
+_SEVERAL = re.compile(
+    rf"{_BARE}(?:(?:[\s,;、，/&+]|\b(?:and|or|und|oder|et|ou|e|o|y)\b|和|と|및)+{_BARE})*", re.IGNORECASE
+)
+# A number in brackets that is a year, and no citation unless there are so many sources.
+YEARS = range(1500, 2200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +114,35 @@ def uncited(value: Any) -> Any:
     """A source's own text without what would be taken for a citation of a source if an answer repeats it:
     its `[2]` becomes `(2)`."""
     if isinstance(value, str):
-        return _CITED.sub(lambda found: f"{found[1]}({found[2]})", value)
+        return _BRACKETS.sub(_in_parentheses, value)
     if isinstance(value, Mapping):
         return {uncited(key): uncited(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [uncited(inner) for inner in value]
     return value
+
+
+def _in_parentheses(found: re.Match[str]) -> str:
+    numbers = _numbers(found["inside"], ())
+    if numbers is None:
+        return found[0]
+    target = found.string[found.end("closes") : found.end()]
+    return f"{found['blanks']}({found['inside'].strip()}){target}"
+
+
+def _numbers(inside: str, known: Collection[int]) -> list[int] | None:
+    """The known sources that the text of a pair of brackets cites; None if that is no citation but text."""
+    inside = inside.strip(" \t\r\n\\*_`\u200b\u200c\u200d\u2060\ufeff")
+    if not _SEVERAL.fullmatch(inside):
+        return None
+    entries = list(_ONE.finditer(inside))
+    cited: list[int] = []
+    for one in entries:
+        first, last = int(one["first"]), int(one["last"] or one["first"])
+        cited += [n for n in sorted(known) if first <= n <= last or n in (first, last)]
+    if not cited and all(not one["called"] and int(one["first"]) in YEARS for one in entries):
+        return None
+    return list(dict.fromkeys(cited))
 
 
 def choose(found: Sequence[tuple[Item, Candidate]], budget: int = FACTS_CHARS) -> list[Source]:
@@ -126,7 +182,7 @@ async def generate(
             if shown := answer.feed(text, nothing=reader.found == NOTHING):
                 yield AnswerDelta(shown)
     reply = _read("".join(raw), prompt) if not answer.stands else {}
-    found = _found(reader.found or reply.get(FOUND_KEY))
+    found = _found(reader.found or reply.get(FOUND_KEY) or _said_after("".join(raw), prompt))
     # A reply of another shape than a stream can be read in is repaired as a whole.
     shown = "" if answer.begun else answer.feed(str(reply.get(ANSWER_KEY) or ""))
     if not answer.stands and found != NOTHING:
@@ -140,6 +196,14 @@ async def generate(
 def _read(raw: str, prompt: Prompt) -> dict[str, Any]:
     """The keys of a whole reply; a plain text is the answer. Raises BadModelReply."""
     return {ANSWER_KEY: raw} if prompt.reply is None else prompt.reply.parse(raw)
+
+
+def _said_after(raw: str, prompt: Prompt) -> Any:
+    """How much was found, where the reply says so behind an answer that has been read already."""
+    try:
+        return _read(raw, prompt).get(FOUND_KEY)
+    except BadModelReply:
+        return None
 
 
 def _found(said: Any) -> Found | None:
@@ -162,13 +226,76 @@ def _named(addresses: Any, sources: Sequence[Source]) -> list[int]:
 
 
 def extract(query: Query, sources: Sequence[Source]) -> GeneratedAnswer:
-    """An answer without a model: the best sentences of the best sources, each cited."""
+    """An answer without a model: what the sources say of the question in their own sentences, each cited.
+
+    Those that have nearly as much of the question as the best are taken; where none has anything of its words
+    (it may be in another language), the first few as the search had them.
+    """
     asked = query.decontextualized_query or " ".join([query.text, *query.prev[-1:]])
-    said = []
-    for source in sources[:WITHOUT_MODEL]:
-        sentence = best_of([source.candidate.text], asked, source.candidate.document.language)
-        said.append(f"{uncited(sentence or source.item.name)} [{source.n}]")
-    return whole("\n\n".join(said), sources)
+    language = query.language or detect(asked)
+    taken = [_Taken.of(source, asked) for source in sources]
+    weighed = [_Weight(word, taken) for word in _words(asked, language)]
+    worth = [sum(word.rarity for word in weighed if one in word.said_by) for one in taken]
+    # A number where one was asked for, or a word for the same thing, is worth as much as a rare word.
+    answer = ANSWER_WORTH * max((word.rarity for word in weighed), default=1.0)
+    worth = [sum_ + answer * one.answers for sum_, one in zip(worth, taken, strict=True)]
+    least = NEARLY * max(worth, default=0.0)
+    best = [one for one, value in zip(taken, worth, strict=True) if value >= least]
+    said = "\n\n".join(one.shown for one in best[:WITHOUT_MODEL])
+    return replace(whole(said, sources), extractive=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Taken:
+    """What an extractive answer would take of a source, and what that has of the question."""
+
+    source: Source
+    passage: str
+    answers: bool  # it has the kind of thing that was asked for
+    words: frozenset[int]  # of the name and the passage
+    everything: frozenset[int]  # of the name and all that was found of the item
+    language: str
+
+    @classmethod
+    def of(cls, source: Source, asked: str) -> _Taken:
+        """The passage that answers best; the item's first sentences where only its name answers."""
+        candidate = source.candidate
+        name, language = candidate.document.name, language_of(candidate)
+        passage = best_of(told(candidate), asked, language, name=name)
+        words = keys(f"{name}\n{passage}", language)
+        everything = keys("\n".join([name, *told(candidate)]), language)
+        return cls(source, passage, has_kind(passage, asked), words, everything, language)
+
+    @property
+    def shown(self) -> str:
+        """The sentences, with the item's name before them if they don't name it, and the citation."""
+        name = " ".join(self.source.item.name.split())
+        said = self.passage or name
+        if name and folded(name) not in folded(said):
+            colon = "\uff1a" if self.language in ("zh", "ja") else ": "
+            said = f"{name}{colon}{said}"
+        return f"{uncited(said)} [{self.source.n}]"
+
+
+class _Weight:
+    """A word of the question: which sources say it, and how rare that makes it."""
+
+    def __init__(self, word: str, taken: Sequence[_Taken]) -> None:
+        known = {language: keys(word, language) for language in {one.language for one in taken}}
+        self.said_by = {one for one in taken if known[one.language] and known[one.language] <= one.words}
+        found = sum(bool(known[one.language]) and known[one.language] <= one.everything for one in taken)
+        self.rarity = math.log(1 + len(taken) / found) if found else 0.0
+
+
+def _words(asked: str, language: str) -> list[str]:
+    """The words of a question, in whatever language, without those that only make it a question."""
+    small = function_words(language)
+    wanted = asked_words(asked, language)
+    return [
+        word
+        for word in dict.fromkeys(tokens(normalized(asked).lower()))
+        if word not in small and keys(word, language) & wanted
+    ]
 
 
 async def summarize(
@@ -179,7 +306,7 @@ async def summarize(
     if not best:
         return None
     if prompter is None:
-        return Summary("\n".join(f"{item.name}: {item.description}" for item in best))
+        return Summary("\n".join(f"{item.name}: {item.description}" for item in best), extractive=True)
     told = [{"url": i.url, "name": i.name, "description": i.description} for i in best]
     reply = await prompter.ask(SUMMARIZE, query, usage, **{"request.answers": told})
     return Summary(str(reply["summary"])) if reply is not None else None
@@ -248,8 +375,9 @@ class Written:
 
 class Citations:
     """Lets `[n]` through only if source n was given; a model's invented number never reaches the client, and
-    leaves no gap. `[1, 2]` and brackets of other scripts become `[1][2]`. The text begins and ends with no
-    white space."""
+    leaves no gap. However it is written (`[1, 2]`, `[1-2]`, `[source 1]`, `\\[1\\]`, brackets of other
+    scripts), it becomes `[1][2]`. Only a year in brackets stays. The text begins and ends with no white
+    space."""
 
     def __init__(self, known: set[int]) -> None:
         self._known = known
@@ -275,13 +403,19 @@ class Citations:
     def _through(self, text: str) -> str:
         passed: list[str] = []
         at = 0
-        for found in _CITED.finditer(text):
+        for found in _BRACKETS.finditer(text):
+            numbers = _numbers(found["inside"], self._known)
+            if numbers is None:
+                continue
             passed.append(self._plain(text[at : found.start()]))
-            numbers = [int(n) for n in re.findall(r"\d+", found[2])]
-            known = "".join(f"[{n}]" for n in numbers if n in self._known)
-            if known:
-                self.any = True
-                passed.append(self._plain(found[1] + known))
+            # Brackets that are not of this pair stay.
+            opens, closes = (re.findall(r"[^\s\\]", found[side]) for side in ("opens", "closes"))
+            before, after = "".join(opens[len(closes) :]), "".join(closes[len(opens) :])
+            known = "".join(f"[{n}]" for n in numbers)
+            if shown := before + known + after:
+                self.any = self.any or bool(known)
+                blanks = found["blanks"] if before + known else ""
+                passed.append(self._plain(blanks + shown))
             else:
                 self._gap = self._gap or self._last in ("", "\n")
             at = found.end()
@@ -292,7 +426,7 @@ class Citations:
         if not self._last:
             text = text.lstrip()
         elif self._gap:
-            text = text.lstrip(" \t")
+            text = text.lstrip(" \t:：")
         if text:
             self._last = text[-1]
             self._gap = False

@@ -14,6 +14,9 @@ from core.passages import best_of
 from core.prompting.schema_types import kinds
 from core.query import Query
 
+# Where schema.org objects have their description, the likeliest first.
+DESCRIPTIONS = ("description", "disambiguatingDescription", "abstract")
+
 
 def item_of(
     query: Query,
@@ -23,27 +26,55 @@ def item_of(
     description: str = "",
 ) -> Item:
     """A candidate as it is shown; without a description by its passage that answers best."""
+    return undescribed(candidate, score, ranking_type, description or passage(query, candidate))
+
+
+def undescribed(
+    candidate: Candidate, score: float | None, ranking_type: RankingType, description: str = ""
+) -> Item:
+    """A candidate whose description, which takes a look at each of its sentences, is made only once it is
+    known to be shown."""
     document = candidate.document
     return Item(
         url=document.url,
         name=document.name,
         site=document.site,
         score=score,
-        description=description or passage(query, candidate),
+        description=description,
         schema_object=document.schema_object,
         ranking_type=ranking_type,
         document_id=document.document_id,
     )
 
 
+def with_passages(query: Query, items: Sequence[Item], among: Sequence[Candidate]) -> list[Item]:
+    """The items, those without a description with their passages."""
+    found = {key_of(candidate): candidate for candidate in among}
+    return [
+        item
+        if item.description
+        else replace(item, description=passage(query, found[item.site, item.document_id]))
+        for item in items
+    ]
+
+
 def passage(query: Query, candidate: Candidate) -> str:
     """What of an item answers, by words alone: its description's best sentences, or the found chunk's."""
     asked = query.decontextualized_query or " ".join([query.text, *query.prev[-1:]])
-    language = candidate.document.language or detect(candidate.text)
+    return best_of(told(candidate), asked, language_of(candidate), name=candidate.document.name)
+
+
+def told(candidate: Candidate) -> list[str]:
+    """What an item says in sentences: its description, if it has one, and the chunk that was found."""
     described = candidate.document.schema_object
-    prose = described.get("description") if isinstance(described, dict) else None
-    texts = [plain(prose), candidate.text] if isinstance(prose, str) else [candidate.text]
-    return best_of(texts, asked, language)
+    said = [described.get(key) for key in DESCRIPTIONS] if isinstance(described, dict) else []
+    prose = next((plain(one) for one in said if isinstance(one, str) and one.strip()), "")
+    return [prose, candidate.text] if prose else [candidate.text]
+
+
+def language_of(candidate: Candidate) -> str:
+    """The ISO 639-1 code of an item's language, "" if that is not sure."""
+    return candidate.document.language or detect(candidate.text)
 
 
 def key_of(candidate: Candidate) -> tuple[str, str]:

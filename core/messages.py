@@ -12,6 +12,10 @@ NoResultsReason = Literal["site_empty", "below_min_score", "filters", "retrieval
 Found = Literal["all", "part", "nothing"]
 FOUND: tuple[Found, ...] = get_args(Found)
 
+# How a step ended: `failed` is also one that took longer than it may, `late` one that was still at work when
+# the answer stood without it, `stopped` one whose result was not wanted any more.
+StepOutcome = Literal["done", "failed", "late", "stopped"]
+
 
 @dataclass(frozen=True, slots=True)
 class Started:
@@ -188,8 +192,11 @@ class EnsembleResult:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
+    """`extractive`: no model wrote it, it is put together from the items' own words."""
+
     type: ClassVar[str] = "summary"
     message: str
+    extractive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +212,14 @@ class GeneratedAnswer:
     """The whole generated answer, once. `items` are its sources in the order of their `[n]`:
     `{n, url, name, description, site, schema_object, document_id}`; `considered` those not cited. `found` is
     how much of the question the model says they answer (`nothing`: the answer says just that), and absent
-    where nobody judged it."""
+    where nobody judged it. `extractive`: no model wrote it, it is the sources' own sentences."""
 
     type: ClassVar[str] = "nlws"
     answer: str
     items: tuple[dict[str, Any], ...] = ()
     considered: tuple[dict[str, Any], ...] = ()
     found: Found | None = None
+    extractive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +230,31 @@ class NoResults:
 
 
 @dataclass(frozen=True, slots=True)
+class StepTime:
+    """A step of a question, or one of several model calls in a step. Milliseconds; `start_ms` counts from the
+    question. `model`, `cache` (prompt tokens that the endpoint had cached) and `prompt` (file:line) are None
+    where no model was asked, `cache` also where the endpoint does not tell."""
+
+    step: str
+    start_ms: float
+    ms: float
+    outcome: StepOutcome = "done"
+    model: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cache: int | None = None
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Debug:
-    """For an operator who asked: when each step ended (milliseconds since the question), and every model
-    call with its filled prompt, the file and line it comes from, its tokens, time and reply."""
+    """For an operator who asked: when each step ended (milliseconds since the question), every step from its
+    start, and every model call with its filled prompt, the file and line it comes from, its tokens, time and
+    reply."""
 
     type: ClassVar[str] = "debug"
     steps: dict[str, float] = field(default_factory=dict)
+    timeline: tuple[StepTime, ...] = ()
     model_calls: tuple[dict[str, Any], ...] = ()
 
 

@@ -1,19 +1,28 @@
-"""The sentences of a passage that answer a question best, found by words alone, without a model."""
+"""The sentences of a passage that answer a question best, found by words alone, without a model.
+
+Every text is of an item that has a name. What says nothing beyond that name (a page's title) is never shown,
+and words of the name in a question tell nothing about which sentence answers it. Lines of properties
+(`Keywords: soup, beans`) say little by themselves: they are taken where they have just what is asked for
+(`Cooking time: 150 minutes`), or where nothing else answers.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from core.language import folded
-from core.providers.bm25 import stems
+from core.language import folded, normalized
+from core.providers.bm25 import stems, tokens
 
+MAX_CHARS = 320  # of a passage, unless told
 NUMBER_WORTH = 1.2  # of the rarest word: a number where one was asked for
 CONCEPT_WORTH = 0.8  # a word for the same thing: "inhabitants" where people were asked for
-MARGIN = 2  # words of the question that a list of properties must have before prose
+PROPERTY_WORTH = 0.5  # a property of the kind asked for, beside what is said of it in passing
+MARGIN = 2  # words of the question that another text must have before the description
 LENGTH_COST = 0.6  # of the rarest word, for a run that fills all the room: context has to earn its place
 
 # A sentence ends at these, unless the next letter is a small one or the word before is an abbreviation.
@@ -25,7 +34,17 @@ _ABBREVIATION = re.compile(
     r"|fig|art|av|ave|p\.zza|jan|feb|aug|sept?|oct|nov|dec)\.$",
     re.IGNORECASE,
 )
-_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*\u2022#|]|\d+[.)]\s))|(?<=[.!?:])[ \t]*\n")
+# "Cooking time: 150 minutes": a few words, a colon, and a value on the same line.
+_LABEL = re.compile(
+    r"[^\W\d_][\w'\u2019()/&-]*(?:[ \t]+[\w'\u2019()/&-]+){0,3}[ \t]?(?::[ \t]+|\uff1a[ \t]*)(?=\S)"
+)
+_ENDED = re.compile(
+    r"[.!?\u2026\u0964\u3002\uff01\uff1f\uff0e][\"'\u2019\u201d\u00bb)\]\u300d\u300f\uff09]*$"
+)
+_WIDE_ENDS = frozenset("\u3002\uff01\uff1f\uff0e\u300d\u300f\uff09")
+_KEYWORDS = re.compile(r"keywords?\b|tags?\b")
+_ITEM_NUMBER = re.compile(r"\s*\d{1,3}[.)]")
+_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*\u2022#|]|\d+[.)]\s))|(?<=[.!?:\u3002\uff01\uff1f])[ \t]*\n")
 _MARK = re.compile(r"^\s*(?:#{1,6}|[-*\u2022])[ \t]+")
 _HEADING = re.compile(r"^\s*#{1,6}[ \t]+[^\n]*\n", re.MULTILINE)
 
@@ -35,8 +54,15 @@ _HOW_MANY = re.compile(
     r"|\bquant[iaeo]\b|\bcuant[oa]s?\b|\bquant[oa]s\b|\bcombien\b"
     r"|\bwie ?(?:viele?|lange?|weit|alt|gross|hoch)\b"
     r"|\bhoeveel\b|\bhur manga\b|\bhvor mange\b|\bile\b|\bkolik\b|\bkac\b|\bсколько\b"
-    r"|多少|几[个人位]|幾[個人]|何[人個円年時]|いくら|いくつ|몇|얼마"
+    r"|多[少重大长長高远遠久深宽寬快]|几[个人位]|幾[個人]|何[人個円年時]|いくら|いくつ|몇|얼마"
 )
+# Words that only ask: what takes long is not a better answer for saying "long".
+_ASKING = re.compile(
+    r"\bhow (?:many|much|long|far|old|big|high|tall|deep|often)\b|\bwithout\b"
+    r"|\bwie (?:viele?|lange?|weit|alt|gross|hoch)\b"
+    r"|\bquanto tempo\b|\bcuanto tiempo\b|\bcombien de temps\b"
+)
+_TAKES = re.compile(r"\btakes?\b")
 _WHEN = re.compile(
     r"\bwhen\b|\bwhat (?:time|year|day)\b|\bwhich year\b|\bhours\b|\bquando\b|\bche ora\b"
     r"|\bin che anno\b|\borari?o?s?\b"
@@ -44,7 +70,7 @@ _WHEN = re.compile(
     r"|什么时候|何时|几点|哪年|いつ|何時|언제|몇 시"
 )
 _NUMBER = re.compile(
-    r"\d|[一二三四五六七八九十百千]+[万萬千百亿億人]|\b(?:thousand|million|mila|milion|mil|tausend|mille)\b"
+    r"\d|[一二三四五六七八九十百千]+(?:[万萬千百亿億人克斤升米元度天年月日岁歲]|公里|公斤|分[钟鐘]|小[时時]|時間)|\b(?:thousand|million|mila|milion|mil|tausend|mille)\b"
 )
 _TIME = re.compile(
     r"\b1\d\d\d\b|\b20\d\d\b|\d{1,2}[:.h]\d\d|\b\d{1,2} ?(?:am|pm|uhr|h)\b|\d ?(?:年|月|日|時|点|년|월|일|시)"
@@ -57,9 +83,13 @@ _CONCEPTS = tuple(
         r"\b(?:people|inhabitant|resident|population|live|abitant|popolazion|vivono|habitant|persona|poblacion|viven"
         r"|moradores|populacao|pessoas|einwohner|bevolkerung|leben|wohnen|inwoner|населени|жител)|人口|居民|住民|인구|주민",
         r"\b(?:price|cost|fee|ticket|prezz|cost[ao]|bigliett|precio|cuesta|entrada|prix|coute|tarif|preis|kostet|eintritt"
-        r"|prijs|цен[аы])|[$€£¥]|价格|票价|料金|値段|가격|요금",
+        r"|prijs|цен[аы])|[$€£¥]|\b(?:eur|usd|gbp|chf|cad|aud|jpy|cny|krw)\b|价格|票价|料金|値段|가격|요금",
         r"\b(?:open|clos|hours|apert|chius|orari|abiert|cerrad|abre|horari|ouvert|ferme|geoffnet|offnungszeit|geschlossen)"
         r"|开放|营业|営業|영업|개장",
+        r"\bhow long\b.*\b(?:take|last|cook|bake|boil|need|ready|prepar)|\bquanto tempo\b"
+        r"|\bcuanto (?:tiempo|tarda)"
+        r"|\bcombien de temps\b|\bwie lange\b|\d ?(?:minut|min\b|hours?\b|or[ae]\b|horas?\b|heures?\b|stunde)"
+        r"|多久|多长时间|多長時間|どのくらい|얼마나 걸|分[钟鐘間]|小[时時]|\d ?시간",
     )
 )
 
@@ -72,45 +102,181 @@ class _Question:
     concepts: tuple[re.Pattern[str], ...]
     kind: re.Pattern[str] | None
     unit: float  # the rarity of the rarest word
+    language: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Sentence:
     text: str
+    plain: str  # folded
     words: frozenset[int]
+    label: str = ""  # of a property
 
 
-def best_passage(text: str, question: str, language: str, max_chars: int = 320) -> str:
+def best_passage(
+    text: str, question: str, language: str, max_chars: int = MAX_CHARS, *, name: str = ""
+) -> str:
     """The run of whole sentences of `text`, at most `max_chars` long, that answers `question` best; its first
     ones if none has anything of the question. A single sentence that is longer is cut between words, with an
-    ellipsis. `language` is the text's (ISO 639-1 or "")."""
-    cut = [_Sentence(sentence, stems(sentence, language)) for sentence in sentences(text)]
+    ellipsis. `language` is the text's (ISO 639-1 or ""), `name` that of the item it is of."""
+    found = matching_passage(text, question, language, max_chars, name=name)
+    return found or opening(text, language, max_chars, name=name)
+
+
+def matching_passage(
+    text: str, question: str, language: str, max_chars: int = MAX_CHARS, *, name: str = ""
+) -> str:
+    """The same; "" if no sentence has anything of the question beyond the item's name."""
+    cut = _telling(text, language, name)
+    asked = _read(question, language, cut, name)
+    # Properties that have just what is asked for stand beside prose. The others wait for it, each by itself.
+    answers = {sentence: _answer(sentence, asked) for sentence in cut}
+    prose = [sentence for sentence in cut if not sentence.label or _is_asked_for(sentence, asked)]
+    runs = [[*prose[start:end]] for start, end in _runs(prose, max_chars)]
+    for among in (runs, [[sentence] for sentence in cut]):
+        if found := [
+            run for run in among if any(answers[one] or one.words & asked.words.keys() for one in run)
+        ]:
+            best = max(found, key=lambda run: _worth(run, answers, asked, max_chars))
+            return _shown(best, asked, language, max_chars)
+    return ""
+
+
+def opening(text: str, language: str, max_chars: int = MAX_CHARS, *, name: str = "") -> str:
+    """The first sentences of a text that say something; properties only where there is nothing else."""
+    cut = _telling(text, language, name)
+    cut = tuple(sentence for sentence in cut if not sentence.label) or cut
     if not cut:
-        return ""
-    asked = _read(question, language, cut)
-    start, end = _best_run(cut, asked, max_chars)
-    passage = " ".join(sentence.text for sentence in cut[start:end])
+        return " ".join(text.split())[:max_chars]
+    end = max(end for start, end in _runs(cut, max_chars) if start == 0)
+    return _shown(cut[:end], _read("", language, cut, name), language, max_chars)
+
+
+def best_of(
+    texts: Sequence[str], question: str, language: str, max_chars: int = MAX_CHARS, *, name: str = ""
+) -> str:
+    """Of the texts' best passages the one that has most of the question. The first text is a description, the
+    others go before it only if they answer what it does not, or have `MARGIN` more of the question's
+    words."""
+    texts = [text for text in texts if text.strip()]
+    passages = [best_passage(text, question, language, max_chars, name=name) for text in texts]
+    best = passages[0] if passages else ""
+    for passage in passages[1:]:
+        if matches(passage, question, language, name=name) >= MARGIN + matches(
+            best, question, language, name=name
+        ):
+            best = passage
+    return best
+
+
+def matches(passage: str, question: str, language: str, *, name: str = "") -> int:
+    """How many of the question's words, those of the item's name aside, a passage has; what it has of the
+    kind that was asked for counts as `MARGIN`."""
+    words = (asked_words(question, language) - keys(name, language)) & keys(passage, language)
+    return len(words) + MARGIN * has_kind(passage, question)
+
+
+@lru_cache(maxsize=1024)
+def asked_words(question: str, language: str) -> frozenset[int]:
+    """The keys of a question's words without those that only ask ("how long does it take")."""
+    plain = folded(question)
+    asking = _ASKING.findall(plain)
+    if "how long" in asking:
+        asking += _TAKES.findall(plain)
+    return keys(question, language) - keys(" ".join(asking), language)
+
+
+def has_kind(passage: str, question: str) -> bool:
+    """Whether a passage has the kind of thing that is asked for (a number, a time), if one is, and where it
+    is a known one (people, prices, opening hours) a word for that."""
+    asked = _read(question, "", (), "")
+    plain = folded(passage)
+    if asked.concepts and not any(concept.search(plain) for concept in asked.concepts):
+        return False
+    if asked.kind is None:
+        return bool(asked.concepts)
+    return asked.kind.search(plain) is not None
+
+
+@lru_cache(maxsize=4096)
+def keys(text: str, language: str) -> frozenset[int]:
+    """For comparing texts of one language: the stems of their words without accents, which people leave out
+    where pages have them, and without the language's stop words."""
+    if text.isascii():
+        return stems(text, language)
+    return frozenset[int]().union(*(_keys_of(word, language) for word in tokens(normalized(text).lower())))
+
+
+@lru_cache(maxsize=20_000)
+def _keys_of(word: str, language: str) -> frozenset[int]:
+    known = stems(word, language)
+    return known if word.isascii() or not known else stems(folded(word), language)
+
+
+def properties(text: str) -> list[tuple[str, str]]:
+    """The properties (`Label: value`) that stand in a text, as label and whole line."""
+    return [(label, sentence) for sentence in sentences(text) if (label := _label(sentence))]
+
+
+@lru_cache(maxsize=512)  # the same chunks are found for many questions
+def _telling(text: str, language: str, name: str) -> tuple[_Sentence, ...]:
+    """The sentences that say something beyond the item's name, each once."""
+    known = keys(name, language)
+    found: dict[str, _Sentence] = {}
+    for sentence in sentences(_untitled(text, name)):
+        words = keys(sentence, language)
+        plain = folded(sentence)
+        if words - known and plain not in found:
+            found[plain] = _Sentence(sentence, plain, words, _label(sentence))
+    return tuple(found.values())
+
+
+def _untitled(text: str, name: str) -> str:
+    """A text without the lines that are its item's name, unless a sentence goes on behind it."""
+    title = folded(name).strip()
+    lines = text.split("\n")
+    if not title or title not in folded(text):
+        return text
+    for n, (line, after) in enumerate(zip(lines, [*lines[1:], ""], strict=True)):
+        before = lines[n - 1].strip() if n else ""
+        goes_on = after.strip()[:1].islower() or (before[-1:].isalnum() and not _label(before))
+        if folded(_MARK.sub("", line)).strip() == title and not goes_on:
+            lines[n] = ""
+    return "\n".join(lines)
+
+
+def _label(sentence: str) -> str:
+    """What a property is called; "" of what is none: prose behind a colon ends as prose does."""
+    found = _LABEL.match(sentence)
+    return found[0].strip(" \t:\uff1a") if found and not _ENDED.search(sentence) else ""
+
+
+def _is_asked_for(sentence: _Sentence, asked: _Question) -> bool:
+    """Whether a property has just what the question wants: by its label, or by its kind of value."""
+    label = folded(sentence.label)
+    if _KEYWORDS.match(label):
+        return False
+    if any(concept.search(sentence.plain) for concept in asked.concepts):
+        return True
+    named = any(word in asked.words for word in keys(sentence.label, asked.language))
+    has_kind = asked.kind is not None and asked.kind.search(sentence.plain) is not None
+    if named:
+        return asked.kind is None or has_kind
+    return has_kind and not sentence.words.isdisjoint(asked.words)
+
+
+def _shown(run: Sequence[_Sentence], asked: _Question, language: str, max_chars: int) -> str:
+    passage = ""
+    for before, sentence in zip([None, *run], run, strict=False):
+        passage += ("" if before is None else _between(before, sentence)) + sentence.text
     return passage if len(passage) <= max_chars else _window(passage, asked, language, max_chars)
 
 
-def best_of(texts: Sequence[str], question: str, language: str, max_chars: int = 320) -> str:
-    """Of the texts' best passages the one that has most of the question. The first text is prose and the
-    others may be lists of properties: they go before it only if they answer what it does not, or have
-    `MARGIN` more of the question's words."""
-    passages = [best_passage(text, question, language, max_chars) for text in texts if text.strip()]
-    asked = stems(question, language)
-    plain = folded(question)
-    kind = _NUMBER if _HOW_MANY.search(plain) else _TIME if _WHEN.search(plain) else None
-
-    def has(passage: str) -> int:
-        answers = kind is not None and kind.search(folded(passage)) is not None
-        return len(asked & stems(passage, language)) + MARGIN * answers
-
-    best = passages[0] if passages else ""
-    for passage in passages[1:]:
-        if has(passage) >= has(best) + MARGIN:
-            best = passage
-    return best
+def _between(before: _Sentence, after: _Sentence) -> str:
+    """What stands between two sentences: nothing in writing without spaces, a semicolon in a list."""
+    if before.text[-1:] in _WIDE_ENDS:
+        return ""
+    return "; " if (before.label or after.label) and not _ENDED.search(before.text) else " "
 
 
 def sentences(text: str) -> list[str]:
@@ -118,15 +284,28 @@ def sentences(text: str) -> list[str]:
     headings, list items and table rows stand alone."""
     found: list[str] = []
     for block in _BLOCK.split(_HEADING.sub(lambda heading: f"\n\n{heading[0].strip()}\n\n", text)):
-        found += _sentences_of(" ".join(_MARK.sub("", block).split()))
+        for part in _unlisted(block):
+            found += _sentences_of(" ".join(_MARK.sub("", part).split()))
     return found
+
+
+def _unlisted(block: str) -> Iterator[str]:
+    """Each property of a block by itself, and each line of it that no other goes on from."""
+    part = ""
+    for line in block.split("\n"):
+        goes_on = line.strip()[:1].islower() or not (_LABEL.match(line.strip()) or _LABEL.match(part.strip()))
+        if part.strip() and not goes_on:
+            yield part
+            part = ""
+        part += f"\n{line}"
+    yield part
 
 
 def _sentences_of(block: str) -> Iterator[str]:
     start = 0
     for match in _END.finditer(block):
         so_far, rest = block[start : match.end()], block[match.end() :].lstrip()
-        if rest[:1].islower() or _ABBREVIATION.search(so_far):
+        if rest[:1].islower() or _ABBREVIATION.search(so_far) or (rest and _ITEM_NUMBER.fullmatch(so_far)):
             continue
         yield so_far.strip()
         start = match.end()
@@ -134,23 +313,17 @@ def _sentences_of(block: str) -> Iterator[str]:
         yield block[start:].strip()
 
 
-def _read(question: str, language: str, cut: Sequence[_Sentence]) -> _Question:
+def _read(question: str, language: str, cut: Sequence[_Sentence], name: str) -> _Question:
     frequency = Counter(word for sentence in cut for word in sentence.words)
     words = {
         word: math.log(1 + len(cut) / frequency[word])
-        for word in stems(question, language)
+        for word in asked_words(question, language) - keys(name, language)
         if frequency[word]
     }
     plain = folded(question)
     kind = _NUMBER if _HOW_MANY.search(plain) else _TIME if _WHEN.search(plain) else None
     concepts = tuple(concept for concept in _CONCEPTS if concept.search(plain))
-    return _Question(words, concepts, kind, math.log(1 + len(cut)))
-
-
-def _best_run(cut: Sequence[_Sentence], asked: _Question, max_chars: int) -> tuple[int, int]:
-    if not any(_answer(sentence, asked) or not sentence.words.isdisjoint(asked.words) for sentence in cut):
-        return max(run for run in _runs(cut, max_chars) if run[0] == 0)
-    return max(_runs(cut, max_chars), key=lambda run: _worth(cut[run[0] : run[1]], asked, max_chars))
+    return _Question(words, concepts, kind, math.log(1 + len(cut)), language)
 
 
 def _runs(cut: Sequence[_Sentence], max_chars: int) -> Iterator[tuple[int, int]]:
@@ -164,20 +337,24 @@ def _runs(cut: Sequence[_Sentence], max_chars: int) -> Iterator[tuple[int, int]]
             yield start, end + 1
 
 
-def _worth(run: Sequence[_Sentence], asked: _Question, max_chars: int) -> float:
+def _worth(
+    run: Sequence[_Sentence], answers: Mapping[_Sentence, float], asked: _Question, max_chars: int
+) -> float:
     """How much of the question a run has, less the room it takes."""
     present = frozenset[int]().union(*(sentence.words for sentence in run))
     worth = sum(rarity for word, rarity in asked.words.items() if word in present)
-    worth += max(_answer(sentence, asked) for sentence in run)
+    worth += max(answers[sentence] for sentence in run)
     length = sum(len(sentence.text) + 1 for sentence in run)
     return worth - LENGTH_COST * asked.unit * min(1.0, length / max_chars)
 
 
 def _answer(sentence: _Sentence, asked: _Question) -> float:
     """What a sentence has of the kind that was asked for; a number alone may be one of anything."""
-    plain = folded(sentence.text)
+    plain = sentence.plain
     concepts = sum(1 for concept in asked.concepts if concept.search(plain))
     worth = CONCEPT_WORTH * concepts
+    if sentence.label and not keys(sentence.label, asked.language).isdisjoint(asked.words):
+        worth += PROPERTY_WORTH
     if asked.kind is not None and asked.kind.search(plain):
         touches = concepts or any(word in sentence.words for word in asked.words)
         worth += NUMBER_WORTH if touches else NUMBER_WORTH / 2
@@ -189,7 +366,7 @@ def _window(sentence: str, asked: _Question, language: str, max_chars: int) -> s
     wanted = [
         match.start()
         for match in re.finditer(r"\w+", sentence)
-        if not stems(match[0], language).isdisjoint(asked.words)
+        if not keys(match[0], language).isdisjoint(asked.words)
     ]
     room = max_chars - 4
     middle = wanted[len(wanted) // 2] if wanted else 0

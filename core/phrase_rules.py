@@ -42,11 +42,25 @@ class Rules:
 _EN_ASK = (
     r"(?:please\s+|kindly\s+|(?:can|could|would|will)\s+(?:you|u)\s+(?:please\s+|kindly\s+|also\s+){0,3}"
     r"|i(?:'d|\s+would)?\s+(?:want|like|need)\s+you\s+to\s+|you\s+(?:should|must|need\s+to|have\s+to)\s+"
-    r"|(?:make|be)\s+sure\s+(?:to\s+|you\s+)|also\s+){0,4}"
+    r"|(?:would|do)\s+you\s+mind\s+|it(?:'s|\s+is)\s+(?:very\s+)?important\s+(?:to\s+|that\s+you\s+)"
+    r"|(?:make|be)\s+sure\s+(?:to\s+|you\s+)|let(?:'?s|\s+us)\s+|pl[sz]\s+|also\s+|always\s+){0,4}"
 )
 _EN_REMEMBER = (
-    r"(?:remember|memori[sz]e|note(?:\s+down)?|make\s+a\s+note|take\s+note|(?:keep|bear)\s+in\s+mind"
-    r"|(?:do\s+not|don'?t)\s+forget)"
+    r"(?:remember(?:ing)?|memori[sz](?:e|ing)|not(?:e|ing)(?:\s+down)?|make\s+a\s+note|take\s+note"
+    r"|(?:keep|bear)(?:ing)?\s+(?:(?:that|this|it)\s+)?in\s+mind|(?:do\s+not|don'?t"
+    r"|never)\s+(?:ever\s+)?forget)"
+)
+_EN_FOR = (
+    r"(?:\s+about\s+(?:me|us)"
+    r"|\s+for\s+(?:later(?:\s+on)?|(?:the\s+)?next\s+time|(?:the\s+)?future|me|us|good))"
+)
+# "..., so keep that in mind": what refers back to what was said before it.
+_EN_BACK = (
+    r"(?:(?:so|and|but|please|pl[sz]|kindly|just|always|also)\s+){0,4}"
+    r"(?:(?:remember|save|store|note|keep|record|(?:do\s+not|don'?t|never)\s+(?:ever\s+)?forget)"
+    r"\s+(?:that|this|it)|(?:keep|bear)\s+(?:that|this|it)\s+in\s+mind"
+    r"|(?:make|take)\s+(?:a\s+)?note\s+of\s+(?:that|this|it)|(?:write|note)\s+(?:that|this|it)\s+down)"
+    rf"{_EN_FOR}*"
 )
 _EN_I = r"(?:i|i'\w+|im|ive|my|mine|we|we'\w+|our|ours)\b"
 _EN_IN_IT = r"\b(?:i|i'\w+|im|ive|me|my|mine|we|us|our|ours)\b"
@@ -69,19 +83,23 @@ ENGLISH = Rules(
     remember=_any(
         _EN_ASK
         + _EN_REMEMBER
-        + r"(?:\s+(?:that|this|the\s+following)|\s+for\s+(?:later|next\s+time"
-        + rf"|the\s+future))+[\s:,]+(?P<fact>{_EN_I}.+)",
+        + rf"(?:\s+(?:that|this|the\s+following)|{_EN_FOR})+[\s:,]+(?P<fact>{_EN_I}.+)",
         # Without "that" a thing of mine needs a verb: "remember my login" tells nothing to remember.
         _EN_ASK
         + _EN_REMEMBER
         + rf"[\s:,]+(?P<fact>(?:(?!my\b|our\b|mine\b){_EN_I}.+|(?:my|our|mine)\b(?=.*{_EN_VERB}).+))",
-        _EN_ASK + rf"(?:save|store|write\s+down)\s+(?:the\s+fact\s+)?that\s+(?P<fact>{_EN_I}.+)",
+        _EN_ASK
+        + rf"(?:save|store|record|(?:write|jot)\s+down)\s+(?:the\s+fact\s+)?that\s+(?P<fact>{_EN_I}.+)",
         # About something else than the person only where the person is in it.
         _EN_ASK
         + rf"(?:remember|note)(?:\s+that|\s*:)\s*(?P<fact>(?=.*{_EN_IN_IT})"
         + r"(?!(?:he|she|they|you|it|this|that|his|her|their|your)\b).+)",
-        rf"(?P<fact>{_EN_I}.+?)[\s,;:-]+(?:so\s+|and\s+|please\s+){{0,3}}(?:remember|save|store|note|keep)\s+"
-        r"(?:that|this|it)(?:\s+for\s+(?:later|next\s+time|the\s+future|me))?",
+        # "Store this for me: ..."
+        _EN_ASK
+        + r"(?:save|store|note|record|keep|write|jot)(?:\s+(?:this|that|it|the\s+following))?(?:\s+down)?"
+        + rf"{_EN_FOR}*\s*:\s*(?P<fact>{_EN_I}.+)",
+        r"(?:(?:(?:you\s+(?:should|must|need\s+to|have\s+to)|i\s+want\s+you\s+to)\s+know"
+        rf"|(?:just\s+)?so\s+you\s+know)(?:\s+that)?[\s,:]+)?(?P<fact>{_EN_I}.+?)[\s,;:-]+{_EN_BACK}",
     ),
     forget=_any(
         _EN_ASK + rf"forget\s+(?:that\s+|about\s+)?(?P<fact>{_EN_I}.+)",
@@ -132,8 +150,8 @@ ENGLISH = Rules(
         _FLAGS,
     ),
     that=re.compile(
-        r"(?:so\s+|and\s+|please\s+){0,3}(?:remember|save|store|note|keep|don'?t\s+forget)\s+(?:that|this|it)"
-        r"(?:\s+for\s+(?:later|next\s+time|the\s+future|me))?",
+        rf"{_EN_BACK}|(?:so\s+|and\s+)?(?:please\s+|pl[sz]\s+|always\s+)*"
+        rf"(?:remember|(?:keep|bear)\s+in\s+mind|take\s+note|(?:do\s+not|don'?t)\s+forget){_EN_FOR}*",
         _FLAGS,
     ),
 )
@@ -143,13 +161,24 @@ ENGLISH = Rules(
 _ES_ASK = (
     r"[¿¡\s]*(?:por\s+favor[,\s]+|porfa[,\s]+|(?:me\s+)?(?:puedes?|podr[ií]as?)\s+|(?:quiero"
     r"|necesito)\s+que\s+"
-    r"|me\s+gustar[ií]a\s+que\s+|(?:debes|tienes\s+que)\s+){0,4}"
+    r"|me\s+gustar[ií]a\s+que\s+|(?:debes|tienes\s+que)\s+|siempre\s+|es\s+importante\s+que\s+){0,4}"
 )
 _ES_REMEMBER = (
-    r"(?:recuerda|recuerde|recuerdes|recordar|acu[eé]rdate\s+de|acu[eé]rdese\s+de|acordarte\s+de"
+    r"(?:recuerda|recuerde|recuerdes|recordar(?:as)?|acu[eé]rdate(?:\s+de)?|acu[eé]rdese\s+de|acordarte\s+de"
     r"|te\s+acuerdes\s+de"
-    r"|ten(?:ga|gas|er)?\s+(?:en\s+cuenta|presente)|no\s+(?:te\s+)?olvides(?:\s+de)?|no\s+olvide(?:\s+de)?"
-    r"|que\s+no\s+se\s+te\s+olvide|(?:anota|apunta|guarda|memoriza)r?|toma(?:r)?\s+nota\s+de)"
+    r"|ten(?:ga|gas|er)?\s+(?:en\s+cuenta|presente)|(?:no"
+    r"|nunca)\s+(?:te\s+)?olvides(?:\s+nunca)?(?:\s+de)?|no\s+olvide(?:\s+de)?"
+    r"|que\s+no\s+se\s+te\s+olvide|(?:anota|apunta|guarda|memoriza)r?|toma(?:r)?\s+nota(?:\s+de)?"
+    r"|ten\s+(?:esto|eso)\s+en\s+cuenta)"
+)
+_ES_FOR = r"(?:\s+para\s+(?:siempre|luego|despu[eé]s|m[aá]s\s+tarde|el\s+futuro|la\s+pr[oó]xima(?:\s+vez)?))"
+_ES_HERE = rf"(?:\s+(?:siempre|bien|porfa|por\s+favor)|{_ES_FOR})*"
+_ES_BACK = (
+    r"(?:y\s+|as[ií]\s+que\s+)?(?:por\s+favor[,\s]+|porfa[,\s]+)?(?:recu[eé]rdal[oa]|recuerda\s+(?:esto|eso)"
+    r"|acu[eé]rdate(?:\s+de\s+(?:eso|esto|ello))?|an[oó]tal[oa]|ap[uú]ntal[oa]|gu[aá]rdal[oa]|memor[ií]zalo"
+    r"|(?:no|nunca)\s+l[oa]\s+olvides|no\s+te\s+olvides|no\s+se\s+te\s+olvide|toma\s+nota"
+    r"|t[eé]nlo\s+(?:siempre\s+)?(?:en\s+(?:cuenta|mente)|presente))"
+    rf"{_ES_HERE}"
 )
 _ES_PEOPLE = _one_of(
     "amig[oa]s? compañer[oa]s? colegas? jef[ea]s? vecin[oa]s? ex madre padre mam[aá] pap[aá] padres"
@@ -164,11 +193,9 @@ _ES_ABOUT_ME = r"(?:sobre|de|acerca\s+de)\s+m[ií]"
 
 SPANISH = Rules(
     remember=_any(
-        _ES_ASK + _ES_REMEMBER + r"(?:\s*[:,])?\s+que\s+(?P<fact>.+)",
-        _ES_ASK + _ES_REMEMBER + r"(?:\s+(?:esto|lo\s+siguiente))?\s*:\s*(?P<fact>.+)",
-        r"(?P<fact>.+?)[\s,;]+(?:y\s+)?(?:por\s+favor[,\s]+)?(?:recu[eé]rdalo|acu[eé]rdate(?:\s+de\s+(?:eso"
-        r"|esto|ello))?"
-        r"|an[oó]talo|ap[uú]ntalo|gu[aá]rdalo|no\s+lo\s+olvides|tenlo\s+en\s+cuenta)",
+        _ES_ASK + _ES_REMEMBER + rf"{_ES_HERE}(?:\s*[:,])?\s+que\s+(?P<fact>.+)",
+        _ES_ASK + _ES_REMEMBER + rf"(?:\s+(?:esto|lo\s+siguiente))?{_ES_HERE}\s*:\s*(?P<fact>.+)",
+        rf"(?P<fact>.+?)[\s,;]+{_ES_BACK}",
     ),
     forget=_any(
         _ES_ASK
@@ -215,9 +242,7 @@ SPANISH = Rules(
         _FLAGS,
     ),
     that=re.compile(
-        r"(?:por\s+favor[,\s]+)?(?:recu[eé]rdalo|acu[eé]rdate|an[oó]talo|ap[uú]ntalo|gu[aá]rdalo"
-        r"|no\s+lo\s+olvides"
-        r"|tenlo\s+en\s+cuenta)",
+        _ES_BACK,
         _FLAGS,
     ),
 )
@@ -227,13 +252,25 @@ SPANISH = Rules(
 _IT_ASK = (
     r"(?:per\s+(?:favore|piacere|cortesia)[,\s]+|ti\s+prego[,\s]+(?:di\s+)?|(?:mi\s+)?(?:puoi|potresti"
     r"|pu[oò]|potrebbe)\s+"
-    r"|(?:vorrei|voglio)\s+che\s+(?:tu\s+)?(?:ti\s+)?|devi\s+){0,4}"
+    r"|(?:vorrei|voglio)\s+che\s+(?:tu\s+)?(?:ti\s+)?|devi\s+|[eè]\s+importante\s+che\s+|sempre\s+){0,4}"
 )
 _IT_REMEMBER = (
-    r"(?:ricorda|ricordati|ricordi|ricordate|ricordatevi|si\s+ricordi|ricordare|ricordarti|ricordassi"
+    r"(?:ricorda|ricordati|ricordate|ricordatevi|ricordiamo(?:ci)?|si\s+ricordi|ricordare|ricordarti"
+    r"|ricordassi"
     r"|(?:tieni|tenga|tenere?|tenessi)\s*(?:a\s+mente|presente|conto|in\s+mente)(?:\s+del\s+fatto)?"
-    r"|non\s+(?:ti\s+)?(?:dimentica|scorda)r(?:e|ti)|(?:memorizza|annota|salva)(?:re)?|segnati"
+    r"|non\s+(?:ti\s+)?(?:dimentica|scorda)r(?:e|ti)(?:\s+mai)?|(?:memorizza|annota|salva|segna)(?:re)?"
+    r"|segna(?:r)?ti"
     r"|prendi\s+nota(?:\s+del\s+fatto)?)"
+)
+_IT_FOR = r"(?:\s+per\s+(?:sempre|dopo|il\s+futuro|(?:la\s+)?prossima\s+volta|le\s+prossime\s+volte))"
+_IT_HERE = rf"(?:\s+(?:sempre|bene|per\s+(?:favore|piacere|cortesia))|{_IT_FOR})*"
+_IT_BACK = (
+    r"(?:e\s+|quindi\s+)?(?:per\s+(?:favore|piacere)[,\s]+)?(?:ricorda(?:te)?l[oa]|ricordati\s+di\s+questo"
+    r"|ricordatene|annota(?:te)?lo|segna(?:te)?lo|salvalo|memorizzalo|prendi(?:ne)?\s+nota"
+    r"|ti?eni(?:lo|ne)\s+(?:sempre\s+)?(?:a\s+mente|presente|conto)"
+    r"|non\s+(?:dimenticarl[oa]|scordarl[oa]|dimenticartel[oa]|scordartel[oa]|te\s+l[oa]\s+(?:dimenticare"
+    r"|scordare)))"
+    rf"{_IT_HERE}"
 )
 _IT_PEOPLE = _one_of(
     "amic[oai] amiche colleg\\w+ capo vicin[oaie] ex madre padre mamma pap[aà] genitori fratell[oi]"
@@ -247,11 +284,13 @@ _IT_ABOUT_ME = r"(?:(?:su|di|riguardo\s+a)\s+(?:di\s+)?me|sul\s+mio\s+conto)"
 
 ITALIAN = Rules(
     remember=_any(
-        _IT_ASK + _IT_REMEMBER + r"(?:\s*[:,])?\s+che\s+(?P<fact>.+)",
-        _IT_ASK + _IT_REMEMBER + r"(?:\s+(?:questo|quanto\s+segue))?\s*:\s*(?P<fact>.+)",
-        r"(?P<fact>.+?)[\s,;]+(?:e\s+)?(?:per\s+favore[,\s]+)?(?:ricordalo|ricordatelo"
-        r"|ricordati\s+di\s+questo|annotalo"
-        r"|salvalo|tienilo\s+(?:a\s+mente|presente)|non\s+(?:dimenticarlo|scordarlo|dimenticartelo))",
+        _IT_ASK + _IT_REMEMBER + rf"{_IT_HERE}(?:\s*[:,])?\s+che\s+(?P<fact>.+)",
+        _IT_ASK + _IT_REMEMBER + rf"(?:\s+(?:questo|quanto\s+segue))?{_IT_HERE}\s*:\s*(?P<fact>.+)",
+        # "ricordi che ..." alone is what one asks, not what one wants.
+        r"(?:per\s+(?:favore|piacere|cortesia)[,\s]+|(?:vorrei|voglio)\s+che\s+(?:tu\s+|lei\s+)?(?:ti\s+"
+        r"|si\s+)?)"
+        r"ricordi\s+che\s+(?P<fact>.+)",
+        rf"(?P<fact>.+?)[\s,;]+{_IT_BACK}",
     ),
     forget=_any(
         _IT_ASK
@@ -299,8 +338,7 @@ ITALIAN = Rules(
         _FLAGS,
     ),
     that=re.compile(
-        r"(?:per\s+favore[,\s]+)?(?:ricordalo|ricordatelo|annotalo|salvalo|tienilo\s+(?:a\s+mente|presente)"
-        r"|non\s+dimenticarlo)",
+        _IT_BACK,
         _FLAGS,
     ),
 )
@@ -309,10 +347,16 @@ ITALIAN = Rules(
 
 _ZH_ASK = (
     r"(?:请|請|从现在起|從現在起|从现在开始|從現在開始|以后|以後|麻烦|麻煩|拜托|拜託|务必|務必|一定要|一定"
-    r"|必须|必須|要|你要|帮我|幫我|给我|給我"
+    r"|必须|必須|要|你要|帮我|幫我|给我|給我|替我|永远|永遠|始终|始終|总是|總是|下次|今后|今後|千万|千萬"
     r"|你?(?:能不能|可不可以|能否|可以|能)|我(?:想|要|希望)你|你|您|也|,|\s){0,8}"
 )
 _ZH_SEP = r"[,:\s]*"
+_ZH_NOTE = (
+    r"(?:注意(?=[,:])|记住|記住|记着|記著|記着|牢记|牢記|记下来?|記下來?|记一下|記一下|记好|記好"
+    r"|(?:记录|記錄|保存|备注|備註|存)(?:一下|下来|下來|起来|起來)?|不要忘了|不要忘记|不要忘記|别忘了?"
+    r"|別忘了?"
+    r"|别忘记|別忘記)"
+)
 _ZH_I = r"(?:我|咱|俺|本人)"
 _ZH_PEOPLE = (
     r"(?:朋友|闺蜜|閨蜜|同事|邻居|鄰居|老板|老闆|上司|经理|經理|同学|同學|室友|老师|老師|房东|房東|客户"
@@ -328,17 +372,14 @@ _ZH_END = r"(?:呢|啊|呀|吗|嗎|了)?"
 
 CHINESE = Rules(
     remember=_any(
-        _ZH_ASK
-        + r"(?:记住|記住|记着|記著|记下来?|記下來?|记一下|記一下|记好|記好|记录一下|不要忘记|不要忘記"
-        + r"|别忘了?|別忘了?"
-        + r"|别忘记|別忘記|不要忘了)(?:这一?点|這一?點|以下)?"
-        + rf"{_ZH_SEP}(?P<fact>.+)",
+        rf"{_ZH_ASK}{_ZH_NOTE}(?:这一?点|這一?點|以下)?{_ZH_SEP}(?P<fact>.+)",
         # 你记得我... is what one asks, not what one wants.
-        rf"(?:请|請|麻烦|麻煩|拜托|拜託|帮我|幫我|一定要|一定|要)?(?:你)?(?<!^你)(?:要)?(?:记得"
+        r"(?:(?:下次|以后|以後|今后|今後|请|請|麻烦|麻煩|拜托|拜託|帮我|幫我|一定要|一定"
+        r"|要)[,\s]*){0,3}(?:你)?"
+        rf"(?<!^你)(?:要)?(?:记得|記得){_ZH_SEP}(?P<fact>.+)",
+        rf"你(?:一定|务必|務必|总|總)?(?:要|得|必须|必須)(?:一直|永远|永遠)?(?:记得"
         rf"|記得){_ZH_SEP}(?P<fact>.+)",
-        rf"(?P<fact>.+?)[,;\s]+{_ZH_ASK}(?:记住|記住|记着|記著|记下来|記下來|记一下|記一下|别忘了|別忘了"
-        rf"|不要忘记|不要忘記)"
-        r"(?:这一?点|這一?點|了|它)?",
+        rf"(?P<fact>.+?)[,;\s]+{_ZH_ASK}(?:{_ZH_NOTE}|(?:记得|記得)$)(?:这一?点|這一?點|这个|這個|了|它)?",
     ),
     forget=_any(
         _ZH_ASK
@@ -373,8 +414,17 @@ CHINESE = Rules(
     others=re.compile(
         rf"(?:(?:你|您|他|她|它|牠|这|這|那)"
         rf"|我们?(?:的|家)?(?:好|老|最好的|一个|一個)?{_ZH_PEOPLE}(?!.{{0,8}}(?:和|跟|与|與)我)"
-        r"|我的?(?!.*(?:是|有|叫|在|很|不|没|沒|住|吃|喝|喜|爱|愛|想|要|会|會|能|过|過|怕|讨|討|属|屬|对|對"
-        r"|需|用|做|养|養|:|\d))"
+        r"|我(?!.*(?:是|有|叫|在|很|不|没|沒|住|吃|喝|喜|爱|愛|想|要|会|會|能|过|過|怕|讨|討|属"
+        r"|屬|对|對"
+        r"|需|用|做|养|養|带|帶|开|開|骑|騎|坐|穿|戴|常|总|總|每|习惯|習慣|只|从|從|来自|來自|学|學|教|买|買"
+        r"|偏|信|支持|姓|去|打|玩|:|\d))(?:的|.{0,3}\s*$|(?=\S*(?:密码|密碼|生日|电话|電話|号码|號碼|地址"
+        r"|名字|邮箱|郵箱|账号"
+        r"|帳號)\W*$))"
+        # a name: 小明, 老王, 李娜
+        r"|(?!小(?:吃|麦|麥|孩|米|狗|猫|貓|葱|蔥)|老(?:婆|公|人)|阿姨)(?:[小老阿][\u4e00-\u9fff]"
+        r"|[王李张張刘劉陈陳杨楊赵趙黄黃"
+        r"周吴吳徐孙孫朱林郭何罗羅郑鄭梁谢謝宋唐许許韩韓邓鄧冯馮曹彭曾萧蕭蔡潘袁董余苏蘇叶葉吕呂魏蒋蔣][\u4e00-\u9fff]{1,2})"
+        r"(?:对|對|不|是|有|喜|讨|討|住|叫|爱|愛|在|会|會|吃|喝|很)(?!.*我)"
         # said of what was, not of what is: "记得我小时候..."
         r"|我们?(?:小时候|小時候|以前|曾经|曾經|当年|當年|上次|昨天|刚才|剛才|问过|問過|说过|說過))",
         _FLAGS,
@@ -383,8 +433,7 @@ CHINESE = Rules(
         r"(?:记住|記住|记得|記得|记着|记下|記下|记一下|記一下|忘了|忘记|忘記)[,:\s]*(?P<fact>.+)", _FLAGS
     ),
     that=re.compile(
-        r"(?:请|請)?(?:你)?(?:记住|記住|记着|记下来|記下來|记一下|記一下|别忘了|別忘了)(?:这一?点|這一?點"
-        r"|了)?",
+        rf"{_ZH_ASK}{_ZH_NOTE}(?:这一?点|這一?點|这个|這個|了|它)?",
         _FLAGS,
     ),
 )
@@ -392,7 +441,8 @@ CHINESE = Rules(
 # ---------------------------------------------------------------- Korean
 
 _KO_DO = (
-    r"(?:꼭\s*|좀\s*|잘\s*){0,3}(?:(?:기억|메모|저장)해\s*(?:줘요?|주세요|주십시오|주라|둬요?|두세요|달라"
+    r"(?:(?:꼭|좀|잘|항상|언제나|늘|계속|절대)\s*){0,3}(?:(?:(?:기억|메모|저장|기록|보관)해|적어"
+    r"|써)\s*(?:줘요?|주세요|주십시오|주라|둬요?|두세요|달라"
     r"|줄래요?|주실래요"
     r"|줄\s*수\s*있(?:어요?|니|나요|을까요?)|주시겠어요|주실\s*수\s*있(?:나요|어요|을까요))"
     r"|기억하(?:세요|십시오|도록\s*해)|잊지\s*(?:마(?:세요|요)?|말아\s*(?:줘요?|주세요))|외워\s*(?:줘|둬"
@@ -416,8 +466,11 @@ KOREAN = Rules(
     remember=_any(
         # "...다고", "...라고", "...다는 것을": what is said stands before it, whole (see `core.phrases`).
         rf"(?P<fact>.+?(?:다|라)(?:고|는)){_KO_THING}?\s*{_KO_DO}",
+        rf"(?:메모|저장|기록|기억(?:해요?)?)\s*:\s*(?P<fact>{_KO_I}.+)",
         # "...하는 거 기억해 줘" is a reminder unless one speaks of oneself.
         rf"(?P<fact>(?:내가|제가|나는|저는|난|전|우리가|저희가)\s.+?는{_KO_THING})\s*{_KO_DO}",
+        r"(?:(?:이거|이걸|이것을?|이\s*내용을?|다음을)\s*)?(?:(?:다음|나중|앞)(?:을|에"
+        r"|으로를)?\s*위해서?\s*)?"
         rf"{_KO_DO}\s*[,:]?\s*(?P<fact>{_KO_I}(?:는|은|가|의|\s|이|에게|한테)?.+)",
         rf"(?P<fact>{_KO_I}.+?(?:야|어|아|해|요|다|니까|거든|는데))\s*[,.]?\s*(?:이거\s*|이걸\s*"
         rf"|그거\s*)?{_KO_DO}",
@@ -455,14 +508,19 @@ KOREAN = Rules(
         r"(?:(?:그|그녀|걔|얘|쟤|너|네|니|당신|그들|이것|저것|그것)(?:는|은|가|이|의|도)?\s"
         r"|(?:그는|그가|그녀는|넌|걘)|\S+(?:씨|님)(?:는|은|이|가)\s"
         rf"|(?:(?:내|제|나의|저의|우리)\s*)?(?:\S+\s+)?{_KO_PEOPLE}(?:\s+\S+)?(?:는|은|이|가|도"
-        rf"|께서)\s(?!.*(?:나와|저와|나랑|저랑)))",
+        rf"|께서)\s(?!.*(?:나와|저와|나랑|저랑))"
+        # Somebody is named, and what they do to what.
+        r"|(?!\S*(?:딸|아들|아이|애|아내|남편|개|강아지|고양이|아침|점심|저녁|주말|평일|오늘|내일"
+        r"|평소에)(?:은|는|이|가)\s)"
+        rf"(?!{_KO_I}(?:는|은|가|이|의)?\s)[가-힣]{{2,4}}(?:은|는|이|가)\s(?=.*\S(?:을|를)\s)"
+        rf"(?!.*(?:^|\s){_KO_I}(?:는|은|가|를|의|에게|한테)?\s))",
         _FLAGS,
     ),
     named=re.compile(
         rf"^(?P<fact>.+?)(?:다고|라고|(?:다|라)?는{_KO_THING})?\s*(?:꼭\s*)?(?:기억|메모|저장|잊지)", _FLAGS
     ),
     that=re.compile(
-        rf"(?:이거\s*|이걸\s*|그거\s*|그걸\s*|이\s*점\s*)?{_KO_DO}",
+        rf"(?:이거\s*|이걸\s*|그거\s*|그걸\s*|이\s*점\s*)?(?:{_KO_DO}|꼭\s*기억해(?:요)?)",
         _FLAGS,
     ),
 )
@@ -523,7 +581,9 @@ _GREETING = _one_of(
     " also and"
     " but well oh ah now first firstly then by_the_way btw fyi thanks thank_you please pls just_so_you_know"
     " listen"
-    " sorry excuse_me yes no great from_now_on for_the_future"
+    " sorry excuse_me yes no(?=\\s*[,.!:;]) great from_now_on for_(?:the_future|future_reference|next_time"
+    "|the_record|your_information)"
+    " para_la_pr[oó]xima(?:_vez)? la_pr[oó]xima_vez per_la_prossima_volta la_prossima_volta mi_raccomando"
     " hola buenas buenos_d[ií]as buenas_(?:tardes|noches) oye oiga mira perdona y adem[aá]s tambi[eé]n"
     " vale bueno"
     " bien gracias por_cierto por_favor porfa a_partir_de_ahora de_ahora_en_adelante"
@@ -549,7 +609,13 @@ LEAD = re.compile(
     _FLAGS,
 )
 NAME = re.compile(r"(?!(?:said|says|sang|quote|title|lyrics)\b)[^\W\d_][\w'-]{1,19}[,!]\s*", _FLAGS)
-WORD = re.compile(r"[\w'-]{1,20}[\s,.!:]*", _FLAGS)
+# ... but no word that turns the request into its opposite.
+WORD = re.compile(
+    r"(?!(?:don'?t|do|not|never|no|nor|without|stop|avoid|can'?t|cannot|won'?t|needn'?t|shouldn'?t"
+    r"|mustn'?t|nunca"
+    r"|jam[aá]s|sin|non|mai|senza|nicht|nie|ne|pas)\b)[\w'-]{1,20}[\s,.!:]*",
+    _FLAGS,
+)
 # What follows a request and belongs to no fact. A bare "ok" may: "my knee is ok".
 TAIL = re.compile(
     r"(?:[\s,;]+(?<!say )(?<!saying )(?:please|pls|plz|thanks|thank\s+you|thx|por\s+favor|porfa|gracias"
@@ -566,9 +632,11 @@ TAIL = re.compile(
 )
 QUESTION = re.compile(r"(?:\?|[吗嗎呢]\s*[?.。]?|(?:나요|까요|습니까|을까|ㄹ까)\s*[?.]?)\s*$")
 POLITE_QUESTION = re.compile(
-    r"(?:(?:can|could|would|will)\s+(?:you|u)\s+(?:please\s+|kindly\s+|also\s+){0,3}(?:remember|forget|keep"
-    r"|bear|note|make|save|store"
-    r"|delete|erase)\s+(?:that|everything|in\s+mind|a\s+note|all|my|me)\b"
+    r"(?:(?:(?:can|could|would)\s+(?:you|u)|will\s+(?:you|u)\s+(?:please|kindly))\s+(?:(?:please|pl[sz]"
+    r"|kindly|also"
+    r"|always|just)\s+){0,3}(?:remember|forget|keep|bear|note|make|save|store|delete|erase)"
+    rf"{_EN_FOR}*\s+(?:that|this|everything|in\s+mind|a\s+note|all|my|me|it)\b"
+    r"|(?:would|do)\s+you\s+mind\s+(?:remember|not|sav|stor|keep|forgett|delet)(?:e|ing)\b"
     r"|[¿\s]*(?:por\s+favor[,\s]+)?(?:me\s+)?(?:puedes?|podr[ií]as?)\s+(?:recordar|olvidar|anotar|guardar"
     r"|tener|borrar)\b"
     r"|(?:mi\s+)?(?:puoi|potresti)\s+(?:per\s+favore\s+)?(?:ricordar|dimenticar|tener|annotar|memorizzar"
@@ -615,14 +683,15 @@ SPOKEN = re.compile(
     _FLAGS,
 )
 # Where another text is handed over, what it says is not the person's word.
-HANDED_OVER = re.compile(
-    r":\s*$|:\s|\b(?:translat\w+|summari[sz]e|rewrite|rephrase|paraphrase|proofread|correct\s+this|lyrics"
+_THEIRS = (
+    r"\b(?:translat\w+|summari[sz]e|rewrite|rephrase|paraphrase|proofread|correct\s+this|lyrics"
     r"|quot(?:e|es|ed|ing)"
     r"|said|says|wrote|writes|sang|sings|reads|page|article|text|traduc\w+|resum\w+|traduci|riassumi|tradurre"
     r"|dice|dijo|dicono|diceva|disse|übersetz\w*)\b|翻译|翻譯|总结|總結|改写|改寫|说道|번역|요약"
-    r"|라고\s*(?:말했|했|적혀|써)",
-    _FLAGS,
+    r"|라고\s*(?:말했|했|적혀|써)"
 )
+TEXT_OF_OTHERS = re.compile(_THEIRS, _FLAGS)
+HANDED_OVER = re.compile(rf":\s*$|:\s|{_THEIRS}", _FLAGS)
 # Words by which one asks to keep something, in sentences of any build: what a model reads as such a request
 # has one of them. Languages in which we know them ("": not sure which); of others a model is believed.
 CUED = frozenset({"", "en", "es", "it", "zh", "ko", "de", "fr", "pt", "nl", "ja", "ru", "pl", "sv", "tr"})
@@ -646,7 +715,8 @@ CUE = re.compile(
     r"|vergeet\w*|voortaan|zapami[eę]t\w*"
     r"|pami[eę]t\w*|zapisz|kom\s+ihåg|glöm|hatırla\w*|unutma\w*|запомн\w*|помни\w*|запиши\w*|не\s+забуд\w*)"
     r"|(?<!忘)[记記]|别忘|別忘|不要忘|以后|以後|从现在|從現在|从今|從今|下次|每次|总是|總是|永远|永遠|保存"
-    r"|기억(?!력|에|이|나)|잊지\s*(?:마|말)|메모|저장|외워|앞으로|이제부터|항상|언제나|다음부터|覚え|忘れ"
+    r"|기억(?!력|에|이|나)|잊지\s*(?:마|말)|메모|저장|외워|기록|적어|앞으로|이제부터|항상|언제나|다음부터"
+    r"|覚え|忘れ"
     r"|メモ|今後|これから",
     _FLAGS,
 )
@@ -663,7 +733,11 @@ NOT_ASKED = re.compile(
     r"|remember\s+(?:when|how|the|to|me|him|her|them|us|what|who|where|why)\b|(?:do\s+not|don'?t"
     r"|never)\s+forget\s+(?:to|the|me)\b"
     r"|.*\b(?:says?|said|wrote|writes|sings|sang|reads|told|dice|dijo|dec[ií]a|escribi[oó]|diceva|disse"
-    r"|scrive|sagte?|dit|disait)\b"
+    r"|scrive|sagte?|dit|disait|pidi[oó]|pide|pregunt[oó]|chiese|chiede|ha\s+chiesto)\b"
+    r"|(?:please\s+|(?:can|could)\s+you\s+)*(?:write(?!\s+(?:(?:this|that|it)\s+)?down)|compose|draft"
+    r"|translate"
+    r"|summari[sz]e|rephrase|rewrite|escribe|traduce|scrivi|traduci)\b[^:]*:"
+    r"|.*(?:翻译|翻譯|改写|改寫|总结|總結)[^:]*:|.*(?:번역|요약|고쳐\s*써)[^:]*:"
     r"|.*[说說写寫](?!了?算)|.*(?:라고|다고)\s*(?:말했|말하|했|써)"
     r"|remember\s+(?:my|our)\s+(?:[\w-]+\s*){1,4}$"
     r"|(?:请|請|要|一定)*(?:记得|記得|别忘了?|別忘了?)(?!.*我)"
@@ -675,16 +749,124 @@ NOT_ASKED = re.compile(
     r"|acu[eé]rdate\s+de\s+\w+[aei]r\b"
     r"|(?:per\s+favore[,\s]+)?non\s+(?:lo\s+)?(?:ricorda|salva|memorizza|annota)\w*|non\s+(?:mi\s+)?ricordo"
     r"|non\s+riesco\s+a\s+ricordar\w+"
-    r"|(?:ti\s+)?ricordi\s+(?:di|quando|il|la|lo|come|cosa)\b|ti\s+ricordi\b|se\s+ti\s+chied\w+"
+    r"|(?:ti\s+)?ricordi\s+(?:di|quando|il|la|lo|come|cosa|che)\b|ti\s+ricordi\b|se\s+ti\s+chied\w+"
     r"|ricorda(?:ti|mi)?\s+(?:di\s+)?\w+[aei]re\b"
     r"|.*(?:不要|别|別|不用|不必|无需)(?:再)?(?:记住|記住|记下|記下|保存|记得|記得)|.*(?:记不住|記不住"
     r"|记不得|記不得|不记得|不記得|想不起)"
-    r"|你(?:还|還)?(?:记得|記得)|(?:我|他|她)(?:还|還|总|總|只)?(?:记得|記得|记住|忘)|(?:如果|假如|要是"
+    r"|你(?:还|還)?(?:记得|記得)|你(?:有没有|有沒有|是不是|是否)|(?:我|他|她)(?:还|還|总|總|只)?(?:记得"
+    r"|記得|记住|忘)|(?:如果|假如|要是"
     r"|假设|假設)"
     r"|.*기억(?:하지\s*(?:마|말)|이?\s*안\s*나|나지\s*않|나\?|하니|하나요|해\?|에\s*남)|.*(?:저장"
     r"|메모)하지\s*(?:마|말)|만약|혹시"
     r")",
     _FLAGS,
+)
+# What keeps something from being remembered, wherever it is said: a negation, what may stand between, and a
+# word for keeping. Of oneself one says the same ("I never remember names"), which denies nothing.
+_EN_KEEP = (
+    r"(?:remember(?:ed|ing)?|memori[sz](?:e|ed|ing)|not(?:e|ed|ing)|(?:mak|tak)(?:e|ing)\s+(?:a\s+)?note"
+    r"|(?:keep|bear)(?:ing)?\s+(?:(?:that|this|it)\s+)?in\s+mind|keep(?:ing)?\s+(?:that|this|it|track"
+    r"|a\s+(?:note|record))"
+    r"|sav(?:e|ed|ing)|stor(?:e|ed|ing)|(?:writ|jot)(?:e|ing|ten)?\s+(?:(?:that|this|it)\s+)?down"
+    r"|record(?:ed|ing)?|retain(?:ed|ing)?)\b"
+)
+_EN_GAP = (
+    r"(?:\s+(?:please|pl[sz]|ever|even|also|just|actually|try|bother|you|u|to|be|have|need|want|it"
+    r"|necessary|important"
+    r"|required|essential|allowed|supposed|permitted|going|automatically|permanently|at\s+all|in\s+any\s+way"
+    r"|for\s+(?:you|u|me|now)|under\s+any\s+circumstances?)){0,5}?"
+)
+_EN_DENIED = (
+    r"(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\bwho )(?<!\bi will )(?<!\bi can )(?<!\bi could )(?<!\bi'll"
+    r" )(?<!\bi've )"
+    rf"\b(?:do\s+not|don'?t|never|not|needn'?t|unnecessary){_EN_GAP}\s+{_EN_KEEP}"
+    r"|\b(?:do\s+not|don'?t|did\s+not|didn'?t|would\s+not|wouldn'?t|never"
+    r"|no\s+longer)\s+(?:really\s+)?(?:want|wish|like"
+    r"|need|expect|allow|permit|authori[sz]e|require|ask|agree|consent|mean)(?:\s+(?:for|to))?\s+(?:you|u"
+    r"|it|that|this|my"
+    rf"\s+\w+)(?:\s+(?:to|be|being|have|ever)){{0,3}}\s+{_EN_KEEP}"
+    rf"|\bunder\s+no\s+circumstances{_EN_GAP}\s+{_EN_KEEP}|\b(?:is|was|are)n'?t{_EN_GAP}\s+{_EN_KEEP}"
+    rf"|\bnot\s+(?:something|anything|worth|for\s+you){_EN_GAP}\s+{_EN_KEEP}|\bnever\s+mind\s+{_EN_KEEP}"
+    rf"|\b(?:nobody|no[\s-]?one)\s+(?:asked|told|wants|wanted|needs)\s+you\s+to\s+{_EN_KEEP}"
+    r"|\b(?:remember|note|save|store|record|keep)\s+(?:nothing|none)\b"
+    rf"|\bno\s+(?:need|reason|point|use)(?:\s+(?:for\s+(?:you|u)|of|in|you)){{0,2}}{_EN_GAP}\s+{_EN_KEEP}"
+    r"|\b(?:you|u)\s+(?:should(?:n'?t|\s+not)|must(?:n'?t|\s+not)|may\s+not|can(?:'?t|\s*not)|ought\s+not"
+    r"|are\s+not"
+    rf"|aren'?t|did\s+not|didn'?t|would\s+not|wouldn'?t|won'?t|will\s+not){_EN_GAP}\s+{_EN_KEEP}"
+    r"|\b(?:avoid|stop|quit|without|instead\s+of|(?:refrain|abstain)\s+from|forbid\s+you\s+to)\s+(?:ever\s+)?"
+    rf"{_EN_KEEP}"
+)
+_ES_DENIED = (
+    r"(?:\b(?:no|nunca|jam[aá]s|tampoco|sin)(?:\s+(?:l[oa]s?|te|se|me|nos|quiero|queremos|quisiera|deseo"
+    r"|necesito|hace|falta"
+    r"|es|necesari[oa]|preciso|importante|obligatorio|tienes?|debes?|deber[ií]as?|hay|que|de|por\s+qu[eé]"
+    r"|puedes?"
+    r"|podr[ií]as?|vayas?|a|gustar[ií]a|permito|autorizo|jam[aá]s|nunca|m[aá]s|ya)){0,6}"
+    r"|\b(?:evita|evite|deja|deje)(?:\s+de)?"
+    r"|\bni\s+se\s+(?:te|le)\s+ocurra|\b(?:te|le)\s+proh[ií]bo)\s+"
+    r"(?:recuerd(?:es?|en|as?)|record(?:ar(?:l[oa])?|[aá]r?as?|ases?)|(?:te\s+)?(?:acuerd(?:es?|en)"
+    r"|acordarte)"
+    r"|(?:guard|anot|apunt|registr|almacen|conserv)(?:es?|en|as?|ar(?:l[oa])?|aras?|ases?)"
+    r"|memori(?:ces?|zas?|zar(?:l[oa])?)|tom(?:es?|ar)\s+nota|(?:ten(?:ga|gas|er|erl[oa])"
+    r"|tuvieras)\s+(?:en\s+(?:cuenta|mente)"
+    r"|presente))\b"
+)
+_IT_DENIED = (
+    r"(?:\b(?:non|mai|senza|nemmeno|neanche)(?:\s+(?:l[oa]|ti|si|mi|ci|voglio|vorrei|vogliamo|desidero"
+    r"|serve|occorre|bisogna"
+    r"|[eè]|necessario|importante|il\s+caso|c'[eè]|bisogno|devi|dovresti|deve|dovete|puoi|potresti|che|tu"
+    r"|lei|di|mai|pi[uù]"
+    r"|stare|a)){0,6}|\b(?:evita|eviti|smetti|smetta)(?:\s+di)?)\s+"
+    r"(?:(?:ricord|annot|salv|memorizz|segn|registr|conserv)(?:are?|ar(?:l[oa]|ti|si|tel[oa]|sel[oa])|[ia]"
+    r"|ate|ino|assi|asse)"
+    r"|(?:tenere?|tenga|tieni|tenessi|tenerl[oa])\s+(?:a\s+mente|in\s+mente|presente|conto)"
+    r"|prend(?:ere|a|i|essi)\s+nota)\b"
+)
+_ZH_KEEP = (
+    r"(?:记住|記住|记下|記下|记着|記著|記着|记得|記得|记录|記錄|记|記|保存|存储|存儲|储存|儲存|存|收藏"
+    r"|留存|保留|写下|寫下"
+    r"|备注|備註)"
+)
+# Not "能不能记住", which asks for it.
+_ZH_DENIED = (
+    r"(?:(?<![能可要会會是好需想愿願])不(?:要|用|必|需要?|想要?|希望|许|許|准|可以?|能|该|該|应该|應該"
+    r"|愿意?|願意?|同意)"
+    r"|别|別|勿|甭|无需|無需|无须|無須|(?:没|沒)有?必要[^,。]{0,4}?|用不着|用不著|(?:没|沒)有?(?:让|讓|叫"
+    r"|要|请|請)你"
+    r"|停止|禁止|拒绝|拒絕|避免)"
+    r"(?:再|去|你|您|让|讓|叫|要|帮我|幫我|替我|给我|給我|特意|专门|專門|,|\s){0,5}"
+    rf"(?:把[^。]{{1,40}}?)?{_ZH_KEEP}"
+)
+_KO_KEEP = r"(?:기억|메모|저장|기록|보관)(?:은|을|를)?\s*"
+_KO_DENIED = (
+    rf"{_KO_KEEP}(?:하지|하시지|해\s*(?:주지|두지|놓지))(?:는|도)?\s*(?:마|말|않|못하게)"
+    rf"|{_KO_KEEP}(?:할|하실|해\s*(?:줄|둘|주실))\s*필요(?:는|가|도)?\s*(?:전혀\s*)?없"
+    rf"|{_KO_KEEP}안\s*(?:해|하)|안\s*{_KO_KEEP}(?:해|하)|{_KO_KEEP}(?:하면|하시면|해서는|해선)\s*안"
+    rf"|{_KO_KEEP}하(?:길|기를|는\s*(?:건|걸|것을|것은))\s*(?:원하지|원치|바라지|싫)"
+    r"|(?:외우|남기|적|쓰|적어\s*(?:두|놓|주)|써\s*(?:두|놓|주))지\s*(?:마|말|않)"
+)
+_DE_FR_DENIED = (
+    r"\b(?:merke?n?\s+(?:dir|sie\s+sich)|speicher\w*|notier\w*)(?:\s+(?:bitte|das|es|dir)){0,3}\s+(?:nicht"
+    r"|nie|niemals)\b"
+    r"|\b(?:nicht|nie|niemals)\s+(?:zu\s+)?(?:merken|speichern|notieren)\b"
+    r"|\bne\s+(?:te\s+|t')?(?:l[ea]\s+)?(?:retiens|retenez|not(?:e|ez)|enregistr(?:e|ez)|souviens"
+    r"|rappell(?:e|ez)|gard(?:e|ez)"
+    r"|m[eé]moris(?:e|ez))\S*\s+(?:pas|jamais|plus)\b"
+    r"|\bne\s+(?:pas|jamais)\s+(?:te\s+)?(?:retenir|noter|enregistrer|garder|m[eé]moriser)\b"
+)
+DENIED = re.compile(
+    "|".join((_EN_DENIED, _ES_DENIED, _IT_DENIED, _ZH_DENIED, _KO_DENIED, _DE_FR_DENIED)), _FLAGS
+)
+# "Don't remember that I ... any more": it is to be forgotten, and no mere wish that it be not kept.
+NO_MORE = re.compile(
+    r"\b(?:any\s*more|any\s*longer|no\s+longer|stop|ya|m[aá]s|pi[uù]|smetti|smetta|deja|deje)\b|再|了\W*$"
+    r"|이제|더\s*이상"
+    r"|그만",
+    _FLAGS,
+)
+# Behind a denial: what was said before is meant.
+REFERS_BACK = re.compile(
+    r"\s*(?:that|this|it|any\s+of\s+(?:that|this)|eso|esto|questo|了|这个|這個|它)?\W*$", _FLAGS
 )
 ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[a-z]|st|dr|mr|mrs|ms|prof|sr|sra|srta|dra|sig|dott|no|nr|vs|e\.g|i\.e|etc|approx|ca"

@@ -9,7 +9,6 @@ not the person's request. The patterns are in `core.phrase_rules`.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,9 +18,9 @@ from core.language import detect
 from core.memory.claims import is_sensitive, kind_of
 from core.memory.facts import Request
 from core.phrase_rules import (
-    ABBREVIATION,
     CUE,
     CUED,
+    DENIED,
     ENGLISH,
     HANDED_OVER,
     I_FIRST,
@@ -30,15 +29,18 @@ from core.phrase_rules import (
     LEAD,
     NAME,
     NEXT,
+    NO_MORE,
     NOT_ASKED,
     POLITE_QUESTION,
     QUESTION,
+    REFERS_BACK,
     SPOKEN,
     SUPPOSED,
     TAIL,
     WORD,
     Rules,
 )
+from core.sentences import BLOT, CUT_ENDS, NAME_FIRST, Piece, plainly, sentences
 
 __all__ = ["Asked", "asked_of_memory", "is_sensitive", "may_ask_to_remember"]
 
@@ -47,26 +49,11 @@ MAX_REQUEST_CHARS = 600
 MAX_BESIDE = 3  # other sentences before a request that stands last: more of them are a text
 MAX_SENTENCE_CHARS = 300  # what is longer is no request
 MAX_SENTENCES = 12  # in which a wish is looked for
-MAX_ABBREVIATION = 12
 MAX_LEADS = 4  # greetings and the like in front of a request
-_BLOT = "\ue000"
-_INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff]")
-# One character for one, so that what was said can be cut out as it was written.
-_PLAIN = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
-_PLAIN |= dict.fromkeys(map(ord, "\u2018\u2019\u02bc\u00b4`"), "'") | {0x3000: " ", 0x3001: ",", 0xFF61: "。"}
-_QUOTED = re.compile(
-    '["\u201c\u201d\u201e][^"\u201c\u201d]*(?:["\u201c\u201d]|$)'
-    "|\u00ab[^\u00bb]*(?:\u00bb|$)|[\u300c\u300e\u300a][^\u300d\u300f\u300b]*(?:[\u300d\u300f\u300b]|$)"
-    r"|(?<!\w)'(?=\w)[^\n]{0,100}?\w[.!?,]?'(?!\w)"
-)
-_SENTENCE_END = re.compile(r"[.!?…]+(?=\s|$)|[。！？]+|[!?]+(?=[^\x00-\x7f])|\n+|\.(?=[^\x00-\x7f])")
-# "Remember that Ann hates garlic": a name, and a verb of the third person.
-_NAME_FIRST = re.compile(
-    r"[A-ZÁÉÍÓÚÑÈÀÌÒÙ][\w'-]+(?:\s+[A-ZÁÉÍÓÚÑÈÀÌÒÙ][\w'-]+)*\s+(?:no\s+|non\s+)?"
-    r"(?:is|was|has|does|doesn't|isn't|can't|\w+s|es|est[aá]|tiene|odia|ama|[eè]|ha|\w+[ae])\s"
-)
+_THAT_BEFORE = re.compile(r"\bthat\s+$", re.IGNORECASE)
+# Korean nouns that end in "이" of themselves; behind another consonant it is "to be".
+_ENDS_IN_I = ("잡이", "양이", "린이", "둥이", "쟁이", "벌이", "놀이", "먹이")
 _ASKED_END = re.compile(r"[?\s吗嗎]+$")
-_CUT_ENDS = " \t\n.,!?;:。…~-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,33 +64,20 @@ class Asked:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A sentence as it was said, and made plain: of the same length."""
-
-    said: str
-    plain: str
-
-    def part(self, start: int, end: int | None = None) -> _Piece:
-        return _Piece(self.said[start:end], self.plain[start:end])
-
-    def stripped(self) -> _Piece:
-        start = len(self.plain) - len(self.plain.lstrip(_CUT_ENDS))
-        return self.part(start, max(start, len(self.plain.rstrip(" \t\n"))))
-
-
 def asked_of_memory(text: str) -> Asked:
     """To remember facts, to forget one or all, or to tell what is kept; and whether there is more to it."""
     if len(" ".join(text.split())) > MAX_REQUEST_CHARS:
         return Asked(more=True)
-    whole = _whole(text)
-    waiting = deque(_sentences(whole))
+    whole = plainly(text)
+    waiting = deque(sentences(whole))
     found: list[Request] = []
-    beside: list[_Piece] = []
+    beside: list[Piece] = []
     while waiting:
         piece = _without_lead(waiting.popleft())
-        if not piece.plain.strip(_CUT_ENDS):
+        if not piece.plain.strip(CUT_ENDS):
             continue
+        if _takes_back(piece):
+            found = [request for request in found if request.action != "remember"]
         if beside and (waiting or not _trusted(beside)):
             beside.append(piece)
             continue
@@ -127,12 +101,14 @@ def may_ask_to_remember(text: str) -> bool:
     Some sentence, outside of quotation marks, has a word by which one asks for that, is no mere question,
     says nothing to the contrary, and is not about somebody else.
     """
-    whole = _whole(text)
+    whole = plainly(text)
     if any(request.action == "remember" for request in asked_of_memory(text).requests):
         return True
+    if any(DENIED.search(sentence.plain[:MAX_SENTENCE_CHARS]) for sentence in _first_sentences(whole)):
+        return False
     cued = detect(whole.said) in CUED
-    before: list[_Piece] = []
-    for sentence in islice(_sentences(whole), MAX_SENTENCES):
+    before: list[Piece] = []
+    for sentence in _first_sentences(whole):
         if not _trusted(before):
             return False
         if len(sentence.plain) > MAX_SENTENCE_CHARS:
@@ -141,12 +117,12 @@ def may_ask_to_remember(text: str) -> bool:
         head = _head(sentence)
         if _may_ask(head) and (CUE.search(head.plain) or not cued):
             return True
-        if _without_lead(sentence).plain.strip(_CUT_ENDS):
+        if _without_lead(sentence).plain.strip(CUT_ENDS):
             before.append(sentence)
     return False
 
 
-def _may_ask(piece: _Piece) -> bool:
+def _may_ask(piece: Piece) -> bool:
     """Whether nothing in a sentence says that it is no request, or one about somebody else."""
     denied = any(
         _is_question(one) or NOT_ASKED.match(one.plain) or SUPPOSED.match(one.plain)
@@ -158,27 +134,11 @@ def _may_ask(piece: _Piece) -> bool:
 # ---------------------------------------------------------------- the text
 
 
-def _whole(text: str) -> _Piece:
-    said = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
-    said = "\n".join(line for line in (" ".join(line.split()) for line in said.splitlines()) if line)
-    plain = said.translate(_PLAIN)
-    return _Piece(said, _QUOTED.sub(lambda found: _BLOT * len(found[0]), plain))
+def _first_sentences(whole: Piece) -> Iterator[Piece]:
+    return islice(sentences(whole), MAX_SENTENCES)
 
 
-def _sentences(whole: _Piece) -> Iterator[_Piece]:
-    start = 0
-    for end in _SENTENCE_END.finditer(whole.plain):
-        if end[0] == "." and ABBREVIATION.search(
-            whole.plain[max(start, end.start() - MAX_ABBREVIATION) : end.start()]
-        ):
-            continue
-        yield whole.part(start, end.end()).stripped()
-        start = end.end()
-    if whole.plain[start:].strip(_CUT_ENDS):
-        yield whole.part(start).stripped()
-
-
-def _without_lead(piece: _Piece) -> _Piece:
+def _without_lead(piece: Piece) -> Piece:
     """Without the greeting, the name, the "also" in front of a request; elsewhere without a greeting."""
     for _ in range(MAX_LEADS):
         greeting = LEAD.match(piece.plain)
@@ -193,11 +153,13 @@ def _without_lead(piece: _Piece) -> _Piece:
     return piece
 
 
-def _behind_a_name(piece: _Piece) -> _Piece | None:
+def _behind_a_name(piece: Piece) -> Piece | None:
     """The request that begins here, or behind one or two words: "hey Anna, ..."."""
+    whole = piece
     for _ in range(3):
         if _begins_as_request(piece):
-            return piece
+            denial = DENIED.search(whole.plain)
+            return None if denial and denial.start() < len(whole.plain) - len(piece.plain) else piece
         word = WORD.match(piece.plain)
         if word is None:
             return None
@@ -205,23 +167,23 @@ def _behind_a_name(piece: _Piece) -> _Piece | None:
     return None
 
 
-def _begins_as_request(piece: _Piece) -> bool:
+def _begins_as_request(piece: Piece) -> bool:
     return _request(_head(piece)) is not None
 
 
-def _head(piece: _Piece) -> _Piece:
+def _head(piece: Piece) -> Piece:
     """A sentence up to the search that may stand beside the request in it."""
     at = _next(piece)
     return piece if at is None else piece.part(0, at)
 
 
-def _next(piece: _Piece) -> int | None:
+def _next(piece: Piece) -> int | None:
     found = NEXT.search(piece.plain, 1)
     # What looks like a question may be the "ok?" behind the request.
     return found.start() if found and found.start() < len(_without_tail(piece).plain) else None
 
 
-def _is_question(piece: _Piece) -> bool:
+def _is_question(piece: Piece) -> bool:
     plain = TAIL.sub("", piece.plain)
     return QUESTION.search(plain) is not None and not POLITE_QUESTION.match(plain)
 
@@ -229,7 +191,7 @@ def _is_question(piece: _Piece) -> bool:
 # ---------------------------------------------------------------- what is asked
 
 
-def _requests(piece: _Piece) -> tuple[list[Request], _Piece | None]:
+def _requests(piece: Piece) -> tuple[list[Request], Piece | None]:
     """What a sentence asks, and the rest of it that is still to be read."""
     whole = _request(piece)
     if whole is not None and whole.action == "list":
@@ -240,7 +202,7 @@ def _requests(piece: _Piece) -> tuple[list[Request], _Piece | None]:
     return ([whole], None) if whole is not None else ([], None)
 
 
-def _request(piece: _Piece) -> Request | None:
+def _request(piece: Piece) -> Request | None:
     if len(piece.plain) > MAX_SENTENCE_CHARS:
         return None
     cut = _without_tail(piece)
@@ -253,40 +215,53 @@ def _request(piece: _Piece) -> Request | None:
             return Request(text="", action="forget", everything=True)
     for rules in LANGUAGES:
         for pattern in rules.remember:
-            if (fact := _fact(cut, pattern)) and _is_of_the_person(fact, rules):
+            fact = _fact(cut, pattern, wanted=True)
+            if fact is not None and _is_of_the_person(fact, rules):
                 text = _written(fact, rules)
                 return Request(text=text, kind=kind_of(text), sensitive=is_sensitive(text))
     for rules in LANGUAGES:
         for pattern in rules.forget:
             if (fact := _fact(cut, pattern)) and not SPOKEN.match(fact.plain):
-                return Request(text=_written(fact, rules), action="forget")
+                certain = not DENIED.search(cut.plain) or NO_MORE.search(cut.plain) is not None
+                return Request(text=_written(fact, rules), action="forget", certain=certain)
     return None
 
 
-def _fact(piece: _Piece, pattern: re.Pattern[str]) -> _Piece | None:
+def _fact(piece: Piece, pattern: re.Pattern[str], *, wanted: bool = False) -> Piece | None:
+    """What a sentence of this build tells; where that is `wanted`, nothing around it may deny it."""
     found = pattern.fullmatch(piece.plain)
-    if found is None:
+    if found is None or (wanted and _is_denied(piece, *found.span("fact"))):
         return None
     fact = _without_tail(piece.part(*found.span("fact")).stripped())
     return None if not fact.plain or SUPPOSED.match(fact.plain) else fact
 
 
-def _is_of_the_person(fact: _Piece, rules: Rules) -> bool:
+def _is_denied(piece: Piece, start: int, end: int) -> bool:
+    """Whether it is denied that something be kept, in other words than those from `start` to `end`."""
+    return any(not start <= said.start() <= said.end() <= end for said in DENIED.finditer(piece.plain))
+
+
+def _takes_back(piece: Piece) -> bool:
+    plain = _without_tail(piece).plain[:MAX_SENTENCE_CHARS]
+    return any(REFERS_BACK.match(plain, said.end()) for said in DENIED.finditer(plain))
+
+
+def _is_of_the_person(fact: Piece, rules: Rules) -> bool:
     """Whether who speaks is meant, and not somebody else or a mere name of a thing."""
     plain = fact.plain + " "
     if rules.others.match(plain) or not rules.own.match(plain):
         return False
-    return len(fact.plain) > 2 and not fact.plain.startswith(_BLOT)
+    return len(fact.plain) > 2 and not fact.plain.startswith(BLOT)
 
 
-def _without_tail(piece: _Piece) -> _Piece:
+def _without_tail(piece: Piece) -> Piece:
     """Without "please", "ok?", and the like behind it."""
     while (found := TAIL.search(piece.plain)) or (found := _ASKED_END.search(piece.plain)):
         piece = piece.part(0, found.start())
     return piece
 
 
-def _said_before(piece: _Piece, before: _Piece) -> Request | None:
+def _said_before(piece: Piece, before: Piece) -> Request | None:
     """The statement in the sentence before "remember that", if it is said of the person."""
     that = _without_tail(piece)
     cut = _without_tail(before)
@@ -300,7 +275,7 @@ def _said_before(piece: _Piece, before: _Piece) -> Request | None:
     return None
 
 
-def _trusted(beside: list[_Piece]) -> bool:
+def _trusted(beside: list[Piece]) -> bool:
     return len(beside) <= MAX_BESIDE and not any(HANDED_OVER.search(piece.plain) for piece in beside)
 
 
@@ -312,21 +287,27 @@ def _settled(found: list[Request], *, more: bool) -> tuple[Request, ...]:
     )
 
 
-def _names_others(piece: _Piece) -> bool:
+def _names_others(piece: Piece) -> bool:
     """Whether what is to be remembered is about somebody else, as far as the words around it tell."""
     for rules in LANGUAGES:
         found = rules.named.search(piece.plain)
         if found is None:
             continue
         fact = found["fact"] + " "
-        if rules.others.match(fact) or fact.startswith(_BLOT):
+        if (
+            rules is ENGLISH
+            and _THAT_BEFORE.search(piece.plain[: found.start("fact")])
+            and not rules.own.match(fact)
+        ):
             return True
-        if _NAME_FIRST.match(fact) and not rules.own.match(fact):
+        if rules.others.match(fact) or fact.startswith(BLOT):
+            return True
+        if NAME_FIRST.match(fact) and not rules.own.match(fact):
             return True
     return False
 
 
-def _written(fact: _Piece, rules: Rules) -> str:
+def _written(fact: Piece, rules: Rules) -> str:
     """The fact as a sentence of its own: Korean says what is to be remembered in a clause."""
     return _korean(fact.said) if rules is KOREAN else fact.said
 
@@ -340,7 +321,8 @@ def _korean(clause: str) -> str:
         noun = said[:-2]
         if noun.endswith("아니"):
             return noun + "다"
-        return noun[:-1] if noun.endswith("이") and _closed(noun[-2:-1]) else noun
+        is_to_be = _closed(noun[-2:-1]) or noun[-2:-1].isdecimal()
+        return noun[:-1] if noun.endswith("이") and is_to_be and not noun.endswith(_ENDS_IN_I) else noun
     if said.endswith(("있는", "없는")):
         return said[:-1] + "다"
     if said.endswith("는") and said != clause and len(said) > 1:

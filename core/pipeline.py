@@ -16,7 +16,7 @@ from core.deadline import Deadline
 from core.documents import Candidate, Documents
 from core.errors import AskError, MemoryFailed, ModelError, ModelTimeout, StoreError
 from core.generation import choose, extract, generate, summarize, whole
-from core.items import item_of, key_of, leaned, of_kind, on_scale, once
+from core.items import item_of, key_of, leaned, of_kind, on_scale, once, undescribed, with_passages
 from core.language import detect
 from core.memory import Memory
 from core.messages import (
@@ -52,9 +52,10 @@ from core.retrieval import Part, Retriever, filtered
 from core.selection import Selection
 from core.steps import STEP_CALLS, Decontextualize, DetectMemory, Outcome, SideStep, beside
 from core.steps.context import with_context
-from core.steps.decontextualize import leans_on_something, parts_of
+from core.steps.decontextualize import before_it, leans_on_something, parts_of
 from core.steps.memory import commands
 from core.steps.running import StepRunner
+from core.timeline import Timeline, spent_on
 from core.tools import SEARCH, Choice, Kit, Tool, ToolAnswer, chosen, described, tool_for
 from core.tools.base import CHOSEN_SCORE
 from core.tools.rules import may_be_for_a_tool
@@ -160,6 +161,7 @@ class _Answer:
         self._timings: dict[str, float] = {}
         self._degraded = False
         self._told: set[str] = set()
+        self._search_damaged = False  # a part of the search is not working
         self._memory_handled = False
         self._learn_from: Query | None = None
         self._verdict: asyncio.Task[AskUser | Irrelevant | None] | None = None
@@ -167,10 +169,12 @@ class _Answer:
         # A question keeps the prompts it began with, whatever is reloaded while it runs.
         self._prompter: Prompter | None = None
         self._ranker: Ranker | None = None
+        self._timeline = Timeline(self._began) if query.debug else None
         self._traced: Traced | None = None
         self._joined: str | None = None
         if pipeline._prompter is not None:
-            self._traced = Traced(pipeline._prompter.model) if query.debug else None
+            if self._timeline is not None:
+                self._traced = Traced(pipeline._prompter.model, self._timeline)
             self._prompter = pipeline._prompter.for_question(
                 self._usage, self._mark, model=self._traced, deadline=self._deadline
             )
@@ -183,6 +187,8 @@ class _Answer:
 
     async def conduct(self) -> None:
         """Everything between the first message and the last."""
+        if self._timeline is not None:
+            self._timeline.follow()
         self._send(Started(API_VERSION, self._p.llm))
         for name, content in self._p._settings.headers.items():
             self._send(Header(name, content))
@@ -201,11 +207,15 @@ class _Answer:
             if self._prompter is not None:
                 await self._prompter.close()
         self._mark("total")
-        if self._query.debug:
-            calls = (
-                sorted(self._traced.calls, key=lambda call: float(call["start_ms"])) if self._traced else []
+        if self._timeline is not None:
+            calls = self._traced.calls if self._traced is not None else []
+            self._send(
+                Debug(
+                    steps=dict(self._timings),
+                    timeline=self._timeline.rows(),
+                    model_calls=tuple(sorted(calls, key=lambda call: float(call["start_ms"]))),
+                )
             )
-            self._send(Debug(steps=dict(self._timings), model_calls=tuple(calls)))
         complete = Complete(
             order=tuple(item.document_id for item in order),
             degraded=self._degraded,
@@ -236,9 +246,10 @@ class _Answer:
         query = await self._on_page(query)
         query = query.with_(language=query.language or detect(query.text))
         if self._p._memory is not None and query.remember and commands(query, self._prompter):
-            if self._record is not None:
+            asked = DetectMemory().fallback(query)
+            if self._record is not None and any(one.action != "remember" for one in asked.memory):
                 self._record.void = True  # a turn that names what is forgotten would bring it back
-            await self._remember(query, DetectMemory().fallback(query))
+            await self._remember(query, asked)
             return ()
         given = query.decontextualized_query
         async with asyncio.TaskGroup() as tasks:
@@ -312,9 +323,11 @@ class _Answer:
                 return answer.items if await self._tell(answer) else ()
         items = await self._rank(query, retrieved, memory)
         if query.mode == "summarize":
-            await self._summarize(query, items)
+            with spent_on("summary"):
+                await self._summarize(query, items)
         elif query.mode == "generate" and not isinstance(retrieved, AskError):
-            items = await self._generate(query, items, retrieved)
+            with spent_on("answer"):
+                items = await self._generate(query, items, retrieved)
         return items
 
     async def _by_tool(self, query: Query, retrieved: Sequence[Candidate]) -> ToolAnswer | None:
@@ -329,8 +342,9 @@ class _Answer:
         self._send(ToolSelection(tool.name, choice.score, dict(choice.parameters)))
         limit = self._deadline.within(TOOL_S)
         try:
-            async with asyncio.timeout(limit):
-                answer = await tool.run(query, choice.parameters, kit)
+            with spent_on(f"tool {tool.name}"):
+                async with asyncio.timeout(limit):
+                    answer = await tool.run(query, choice.parameters, kit)
         except TimeoutError:
             self._fail(ModelTimeout(f"the tool `{tool.name}` gave no answer within {limit:.3g} s"))
             answer = None
@@ -352,8 +366,9 @@ class _Answer:
         """Whether the question is for the tool; one that the client insists on is taken in any case."""
         forced = query.tool is not None
         try:
-            async with asyncio.timeout(self._deadline.within(TOOL_CHOICE_S)):
-                choice = await chosen(tool, query, kit, described())
+            with spent_on("tool_choice"):
+                async with asyncio.timeout(self._deadline.within(TOOL_CHOICE_S)):
+                    choice = await chosen(tool, query, kit, described())
         except (TimeoutError, AskError) as failed:
             self._steps.skipped("tool_choice", failed, query)
             return Choice() if forced else None
@@ -398,25 +413,33 @@ class _Answer:
         return True
 
     async def _with_history(self, query: Query) -> Query:
-        """The query with its stored conversation, in good time or not at all."""
-        if self._p._conversations is None or query.identity is None:
+        """The query with its stored conversation, in good time or not at all; that it is without is told, as
+        a follow-up then means something else. Not read for what the client says is a first question."""
+        first = query.history_given and not query.prev
+        if self._p._conversations is None or query.identity is None or first:
             return query
         reading = self._p._conversations.history(query.identity, query.conversation_id)
         try:
-            history = await asyncio.wait_for(reading, RECALL_S)
-        except (TimeoutError, AskError):
-            log.warning("conversation.not_read", extra={"query_id": query.query_id})
+            with spent_on("history"):
+                history = await asyncio.wait_for(reading, RECALL_S)
+        except (TimeoutError, AskError) as failed:
+            self._steps.skipped("history", failed, query)
+            self._fail(StoreError("what was said before could not be read: the question is taken by itself"))
             return query
-        if query.prev or not query.history_given:
-            self._board = history.board
+        if self._record is not None:
+            self._record.build_on(history)
+        self._board = history.board
         return with_history(query, history)
 
     async def _on_page(self, query: Query) -> Query:
         """The query with what is stored of the page it is asked on, in good time or not at all."""
+        if not query.context_url:
+            return query
         try:
-            return await asyncio.wait_for(with_context(query, self._p._documents), RECALL_S)
-        except (TimeoutError, AskError):
-            log.warning("context.not_read", extra={"query_id": query.query_id})
+            with spent_on("context"):
+                return await asyncio.wait_for(with_context(query, self._p._documents), RECALL_S)
+        except (TimeoutError, AskError) as failed:
+            self._steps.skipped("context", failed, query)
             return query
 
     async def _with_facts(self, query: Query) -> Query:
@@ -424,9 +447,10 @@ class _Answer:
         if self._p._memory is None or query.identity is None:
             return query
         try:
-            facts = await asyncio.wait_for(self._p._memory.recall(query), RECALL_S)
-        except TimeoutError:
-            log.warning("memory.recall_late", extra={"query_id": query.query_id})
+            with spent_on("recall"):
+                facts = await asyncio.wait_for(self._p._memory.recall(query), RECALL_S)
+        except (TimeoutError, AskError) as failed:
+            self._steps.skipped("recall", failed, query)
             return query
         self._mark("recall")
         if not facts:
@@ -443,8 +467,8 @@ class _Answer:
         outcome = await self._steps.run("decontextualize", Decontextualize(), query)
         self._mark("decontextualize")
         if outcome.unsure and query.prev:
-            # It could not be rewritten: what is searched together is judged together.
-            self._joined = f"{query.prev[-1]} {query.text}"
+            # It could not be rewritten: what is searched together is judged and answered together.
+            self._joined = f"{before_it(query)} {query.text}"
         if outcome.rewritten is not None:
             self._send(Decontextualized(outcome.rewritten, query.text))
         return outcome.rewritten
@@ -462,10 +486,11 @@ class _Answer:
             handling = asyncio.create_task(self._p._memory.handle(query, request))
             handling.add_done_callback(_looked_at)
             try:
-                await asyncio.wait({handling}, timeout=max(RECALL_S, self._deadline.left))
-                if not handling.done():
-                    raise MemoryFailed("remembering takes longer than an answer waits; it goes on")
-                self._send(handling.result())
+                with spent_on("remember"):
+                    await asyncio.wait({handling}, timeout=max(RECALL_S, self._deadline.left))
+                    if not handling.done():
+                        raise MemoryFailed("remembering takes longer than an answer waits; it goes on")
+                    self._send(handling.result())
             except AskError as failed:
                 self._fail(failed, degraded=False)
             except Exception:
@@ -478,16 +503,17 @@ class _Answer:
     async def _retrieve(self, parts: Sequence[Part], query: Query) -> list[Candidate] | AskError:
         """What is found, or as a value what failed: a speculative search must not end the other tasks."""
         try:
-            async with asyncio.timeout(RETRIEVAL_S):
-                found = await self._p._retriever.search(
-                    parts,
-                    sites=query.sites,
-                    limit=self._weighing.width(query.sites, query.num_results),
-                    where=filtered(query.item_type, query.tags),
-                    languages=await self._p._documents.languages(query.sites),
-                    on_failure=self._fail,
-                )
-                candidates = await self._p._documents.live(Scope.of(query.sites), found, query.tags)
+            with spent_on("retrieval"):
+                async with asyncio.timeout(RETRIEVAL_S):
+                    found = await self._p._retriever.search(
+                        parts,
+                        sites=query.sites,
+                        limit=self._weighing.width(query.sites, query.num_results),
+                        where=filtered(query.item_type, query.tags),
+                        languages=await self._p._documents.languages(query.sites),
+                        on_failure=self._search_failed,
+                    )
+                    candidates = await self._p._documents.live(Scope.of(query.sites), found, query.tags)
         except TimeoutError:
             return StoreError(f"the search gave no answer within {RETRIEVAL_S:g} s")
         except AskError as failed:
@@ -517,7 +543,7 @@ class _Answer:
             narrowed = filtered(query.item_type, query.tags) is not None
             reason: NoResultsReason = "site_empty" if empty else "filters" if narrowed else "below_min_score"
             # Nothing found by what still works says nothing about what is there.
-            if StoreError.code in self._told:
+            if self._search_damaged:
                 reason = "retrieval_failed"
             return await self._nothing(reason, memory)
         kind = self._steps.kind_so_far()
@@ -528,14 +554,16 @@ class _Answer:
         )
         sent: set[tuple[str, str]] = set()
         if self._ranker is None or self._given_up():
-            self._rank_by_retrieval(query, retrieved, selection)
+            with spent_on("ranking"):
+                self._rank_by_retrieval(query, retrieved, selection)
         else:
-            await self._rank_by_model(query, retrieved, selection, sent)
+            with spent_on("ranking"):
+                await self._rank_by_model(query, retrieved, selection, sent)
         if (kind := await self._steps.kind()) is not None:
             selection.narrow({key_of(one) for one in of_kind(retrieved, kind)})
         if not await self._steps.may_show():
             return ()
-        final = selection.final()
+        final = with_passages(query, selection.final(), retrieved)
         self._results([item for item in final if (item.site, item.document_id) not in sent])
         if not final:
             return await self._nothing("below_min_score", memory)
@@ -560,8 +588,7 @@ class _Answer:
     def _rank_by_retrieval(self, query: Query, retrieved: Sequence[Candidate], selection: Selection) -> None:
         retrieved = leaned(query, retrieved)
         for place, candidate in enumerate(retrieved):
-            item = item_of(query, candidate, on_scale(candidate, retrieved), "RETRIEVAL")
-            selection.offer(item, place)
+            selection.offer(undescribed(candidate, on_scale(candidate, retrieved), "RETRIEVAL"), place)
 
     async def _rank_by_model(
         self,
@@ -573,8 +600,7 @@ class _Answer:
         assert self._ranker is not None
         place_of = {candidate.document.key: place for place, candidate in enumerate(retrieved)}
         track: RankingType = "REGULAR_TRACK" if query.decontextualized_query else "FAST_TRACK"
-        asked = query.with_(decontextualized_query=self._joined) if self._joined else query
-        async with aclosing(self._ranker.rank(asked, retrieved, self._usage)) as ranked:
+        async with aclosing(self._ranker.rank(self._as_meant(query), retrieved, self._usage)) as ranked:
             async for scored in ranked:
                 if isinstance(scored, BatchFailed):
                     self._fail(scored.error)
@@ -591,11 +617,14 @@ class _Answer:
                     sent.add((item.site, item.document_id))
                     self._results([item])
 
+    def _as_meant(self, query: Query) -> Query:
+        return query.with_(decontextualized_query=self._joined) if self._joined else query
+
     def _scored_item(
         self, query: Query, scored: Scored, retrieved: Sequence[Candidate], track: RankingType, least: float
     ) -> Item:
         if scored.score is None:
-            return item_of(query, scored.candidate, on_scale(scored.candidate, retrieved), "RETRIEVAL")
+            return undescribed(scored.candidate, on_scale(scored.candidate, retrieved), "RETRIEVAL")
         score = self._weighing.judged(scored.candidate.document, float(scored.score), least)
         return item_of(query, scored.candidate, score, track, scored.description)
 
@@ -605,7 +634,7 @@ class _Answer:
             return
         try:
             writer = None if self._given_up() else self._prompter
-            summary = await summarize(writer, query, items, self._usage)
+            summary = await summarize(writer, self._as_meant(query), items, self._usage)
         except ModelError as failed:
             self._fail(failed)
             return
@@ -625,7 +654,8 @@ class _Answer:
         answer: GeneratedAnswer | None = None
         if self._prompter is not None and not self._given_up():
             try:
-                async with aclosing(generate(self._prompter, query, sources, self._usage)) as written:
+                writing = generate(self._prompter, self._as_meant(query), sources, self._usage)
+                async with aclosing(writing) as written:
                     async for message in written:
                         if isinstance(message, GeneratedAnswer):
                             answer = message
@@ -638,7 +668,7 @@ class _Answer:
                 self._fail(failed)
                 # What was written stays; where nothing was, the best sentences stand in.
                 answer = whole("".join(said), sources) if said else None
-        answer = answer or extract(query, sources)
+        answer = answer or extract(self._as_meant(query), sources)
         self._send(answer)
         cited = [source["document_id"] for source in answer.items]
         return [item for item in items if item.document_id in cited]
@@ -673,6 +703,10 @@ class _Answer:
             )
             self._told.add(failed.code)
             self._send(Failure(failed.code, failed.message, failed.retryable))
+
+    def _search_failed(self, failed: AskError) -> None:
+        self._search_damaged = True
+        self._fail(failed)
 
     def _mark(self, name: str) -> None:
         """Milliseconds since the question came, under this name."""

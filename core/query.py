@@ -23,6 +23,12 @@ class Identity:
         """One string for stores and filters; injective, as the realm's length stands in front."""
         return f"{len(self.realm)}:{self.realm}:{self.user}"
 
+    @classmethod
+    def of_key(cls, key: str) -> Identity:
+        """The identity that has this `key`."""
+        size, rest = key.split(":", 1)
+        return cls(rest[: int(size)], rest[int(size) + 1 :])
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -45,6 +51,7 @@ class Query:
     prev: tuple[str, ...] = ()
     history_given: bool = False  # the client sent `prev`, be it an empty one: then no stored turn is used
     searched: tuple[str, ...] = ()  # what each of `prev` was searched as, where that is known
+    asked_back: tuple[str, ...] = ()  # what each of `prev` was asked back, "" for nothing, where known
     last_answers: tuple[Shown, ...] = ()
     decontextualized_query: str | None = None
     context_url: str = ""
@@ -64,6 +71,7 @@ class Query:
     debug: bool = False  # only ever True for an operator
     language: str = ""
     identity: Identity | None = None
+    query_id_given: bool = False  # the client chose the id: somebody else may choose, or guess, the same
     asked_at: float | None = None  # when it came (Unix seconds), filled in by the pipeline
     whiteboard: tuple[str, ...] = ()  # what the conversation's whiteboard says, filled in by the pipeline
     facts: tuple[str, ...] = field(default=())  # recalled long-term facts, filled in by the pipeline

@@ -7,7 +7,8 @@ placed by its retrieval score and marked so.
 
 Within a site an item's text may still tell the model how to score the others. So items that speak to the
 model (`core/screening.py`) are scored alone, batches are dealt out so that none holds more than its share of
-the likeliest items, and a reply that looks ordered is asked for again without the item that gained by it.
+the likeliest items, a reply that looks ordered is asked for again without the items that gained by it, and
+no two items of a batch are told of in the same words.
 What that guarantees, and what not: docs/security.md.
 """
 
@@ -19,6 +20,7 @@ import secrets
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from statistics import median
 
 from core.documents import Candidate, Version
 from core.errors import BadModelReply, ConfigError, ModelError, ModelTimeout
@@ -31,6 +33,7 @@ from core.prompting.variables import Value
 from core.providers.base import Usage
 from core.query import Query
 from core.screening import Screen
+from core.timeline import as_step
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +49,16 @@ MAX_CALLS = 8
 # model sees an abstract: that saves up to half the tokens of a question.
 AT_LENGTH = 10
 ABSTRACT = 600
-# A reply looks ordered where one item stands above LOW and all the others, at least three, have one and the
-# same score, though retrieval held two of them for about as good (at least ALIKE of its score).
+# A reply looks ordered where one item stands above LOW, or two at TOP or above, and all the others, at least
+# two, have one and the same score, though retrieval held one of them for likely: at ALIKE of what is the
+# middle of the best ten, or above. (The best alone is no measure: who gives orders also writes keywords.) Of
+# TINY or fewer items one low one is enough, whatever retrieval held of it.
 LOW = 50
-LEAST_LOW = 3
+TOP = 90
 ALIKE = 0.8
+TINY = 3
+# Two descriptions say the same if so many of their triples of letters are in both.
+SAME = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,7 @@ class Batch:
     prompt: Prompt
     candidates: tuple[Candidate, ...]
     at_length: frozenset[Version]
+    likely: float  # a retrieval score that makes an item one of those that may be shown
 
     def of(self, candidates: Sequence[Candidate]) -> Batch:
         """The same call for these."""
@@ -95,6 +104,72 @@ class Room:
         """Whether there is one left, which is then gone."""
         self.calls -= 1
         return self.calls >= 0
+
+
+class Replies:
+    """The scores of one batch as they come in, and which of them may be told already."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Version, Scored] = {}
+        self._all: list[Scored] = []
+        self._letters: dict[Version, frozenset[str]] = {}
+        self._echoes: set[Version] = set()
+
+    def add(self, one: Scored) -> list[Scored]:
+        """Take a score in; returns those that may be told now.
+
+        A high one waits for the next, which might be described in the same words. Low ones, which are hardly
+        ever shown, wait for the end: only then is it known whether the reply looks ordered.
+        """
+        key, letters = one.candidate.document.key, _letters(one)
+        twins = {other for other, known in self._letters.items() if _same(known, letters)}
+        if twins:
+            self._echoes |= {key, *twins}
+        self._letters[key] = letters
+        self._all.append(one)
+        waiting, self._waiting = {**self._waiting, key: one}, {}
+        ready = []
+        for other, each in waiting.items():
+            if (each.score or 0) > LOW and (other != key or twins):
+                ready.append(self._without_echo(each))
+            else:
+                self._waiting[other] = each
+        return ready
+
+    def low(self) -> list[Scored]:
+        """Those that were scored low."""
+        return [one for one in self._all if (one.score or 0) <= LOW]
+
+    def rest(self) -> list[Scored]:
+        """Those not told yet."""
+        return [self._without_echo(one) for one in self._waiting.values()]
+
+    def look_ordered(self, likely: float) -> bool:
+        """Whether one or two items got all and the others one and the same low score, though one of these is
+        as likely as that."""
+        high = [one.score or 0 for one in self._all if (one.score or 0) > LOW]
+        low = self.low()
+        if len({one.score for one in low}) != 1:
+            return False
+        if len(high) != 1 and not (len(high) == 2 and min(high) >= TOP):
+            return False
+        if len(self._all) <= TINY:
+            return True
+        return len(low) > 1 and any(one.candidate.score >= likely for one in low)
+
+    def _without_echo(self, one: Scored) -> Scored:
+        """What was said of several items in the same words is dropped: an order may have put it there."""
+        return replace(one, description="") if one.candidate.document.key in self._echoes else one
+
+
+def _letters(one: Scored) -> frozenset[str]:
+    """The description's triples of letters, without the item's own name."""
+    said = " ".join(one.description.casefold().replace(one.candidate.document.name.casefold(), " ").split())
+    return frozenset(said[at : at + 3] for at in range(max(1, len(said) - 2)) if said)
+
+
+def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(one) and len(one & other) >= SAME * len(one | other)
 
 
 class Ranker:
@@ -138,8 +213,10 @@ class Ranker:
             _, _, members = groups.setdefault((site, id(prompt)), (item_type, prompt, []))
             members.append(candidate)
         at_length = frozenset(candidate.document.key for candidate in candidates[:AT_LENGTH])
+        best = [candidate.score for candidate in candidates[:AT_LENGTH]]
+        likely = ALIKE * median(best) if best else 0.0
         return [
-            Batch(site, item_type, prompt, tuple(members), at_length)
+            Batch(site, item_type, prompt, tuple(members), at_length, likely)
             for (site, _), (item_type, prompt, members) in groups.items()
         ]
 
@@ -209,6 +286,7 @@ class Ranker:
                 one = replace(one, score=min(one.score, most))
             arrived.put_nowait(one)
 
+    @as_step("ranking batch")
     async def _score(
         self,
         query: Query,
@@ -217,25 +295,31 @@ class Ranker:
         arrived: asyncio.Queue[Scored | BatchFailed | None],
         room: Room,
     ) -> None:
-        """Every candidate of the batch with its score. Low ones, which are hardly ever shown, wait for the
-        end of the reply: only then is it known whether it looks ordered."""
-        scores: list[Scored] = []
+        """Every candidate of the batch with its score."""
+        replies = Replies()
         async for one in self._scores(query, batch, usage):
             if isinstance(one, Scored) and one.score is not None:
-                scores.append(one)
-                if one.score <= LOW and len(batch.candidates) > LEAST_LOW:
-                    continue
-            arrived.put_nowait(one)
-        if len(batch.candidates) <= LEAST_LOW:
-            return
-        low = {one.candidate.document.key: one for one in scores if (one.score or 0) <= LOW}
-        if _looks_ordered(scores) and room.take():
+                for ready in replies.add(one):
+                    arrived.put_nowait(ready)
+            else:
+                arrived.put_nowait(one)
+        while replies.look_ordered(batch.likely) and room.take():
             log.warning("ranking.ordered", extra={"query_id": query.query_id, "site": batch.site})
-            again = batch.of([one.candidate for one in low.values()])
+            low = {one.candidate.document.key: one for one in replies.low()}
+            for one in replies.rest():
+                if one.candidate.document.key not in low:
+                    arrived.put_nowait(one)
+            replies = Replies()
+            again = batch.of([each.candidate for each in low.values()])
             async for one in self._scores(query, again, usage):
                 if isinstance(one, Scored) and one.score is not None:
-                    low[one.candidate.document.key] = one
-        for one in low.values():
+                    del low[one.candidate.document.key]
+                    for ready in replies.add(one):
+                        arrived.put_nowait(ready)
+            for one in low.values():
+                for ready in replies.add(one):
+                    arrived.put_nowait(ready)
+        for one in replies.rest():
             arrived.put_nowait(one)
 
     async def _scores(
@@ -329,15 +413,6 @@ def _scored(
     except BadModelReply:
         return None
     return Scored(waiting.pop(tag), int(values["score"]), str(values.get("description") or ""))
-
-
-def _looks_ordered(scores: Sequence[Scored]) -> bool:
-    """Whether one item got all and the others one and the same low score, though they are as likely."""
-    high = [one for one in scores if (one.score or 0) > LOW]
-    low = [one for one in scores if (one.score or 0) <= LOW]
-    if len(high) != 1 or len(low) < LEAST_LOW or len({one.score for one in low}) > 1:
-        return False
-    return sum(one.candidate.score >= ALIKE * high[0].candidate.score for one in low) > 1
 
 
 def as_prompted(candidate: Candidate) -> Value:

@@ -17,7 +17,7 @@ from typing import Any
 
 from core.conversation import Conversations
 from core.conversation_rows import Entry, Said, Unseen
-from core.errors import AskError
+from core.errors import AskError, BadModelReply
 from core.prompting.ask import Prompter
 from core.prompting.fill import DEFAULT_BUDGET, fill
 from core.prompting.library import PromptLibrary
@@ -31,7 +31,8 @@ MAINTENANCE = "WhiteboardMaintenancePrompt"
 CONTEXT = "WhiteboardContextPrompt"
 EMPTY = "WhiteboardEmptyPrompt"
 PROPOSAL = "proposal"
-KINDS = frozenset({"requirement", PROPOSAL, "decision", "action"})
+AGREED = frozenset({"requirement", "decision"})
+KINDS = frozenset({*AGREED, PROPOSAL, "action"})
 MAX_ENTRY_CHARS = 300
 # Of the prompt's budget: its own text, and an entry with its keys.
 PROMPT_CHARS = 4000
@@ -186,15 +187,21 @@ class Whiteboards:
                 return
 
     async def _bring_up(self, row: int) -> bool:
-        """One call's worth; whether there is more. Raises ModelError and its kinds, StoreError."""
+        """One call's worth; whether there is more. Raises ModelError and its kinds (BadModelReply for a board
+        of which nothing can be used: it is no empty one), StoreError."""
         room = max(DEFAULT_BUDGET - PROMPT_CHARS - self.max_entries * ENTRY_CHARS, DEFAULT_BUDGET // 4)
         unseen = await self._conversations.unseen(row, room)
         if unseen is None:
             return False
         board, next_entry = unseen.board, unseen.next_entry
         proposed = await self._ask(unseen) if unseen.said else None
+        if proposed == [] and any(entry.kind in AGREED for entry in board):
+            # What was agreed on is given up only by a model that says so twice.
+            proposed = await self._ask(unseen)
         if proposed is not None:
             board, next_entry = merged(unseen, proposed, self.max_entries)
+            if proposed and not board:
+                raise BadModelReply("nothing of the proposed whiteboard can be used")
         await self._conversations.put_board(unseen, board, next_entry)
         return True
 
@@ -245,7 +252,8 @@ class _Worker:
 def merged(had: Unseen, proposed: Sequence[Any], most: int) -> tuple[tuple[Entry, ...], int]:
     """The board that follows from the model's proposal, and the next free number for an entry's id.
 
-    An entry that stays keeps its id, also where the model forgot to name it. Of two that say the same the
+    An entry that stays keeps its id, also where the model forgot to name it. What is new or worded anew may
+    have words of all that the model saw. Of two that say the same the
     first counts. Unknown kinds and empty texts are dropped. Beyond `most`, proposals go first, and older ones
     before newer.
     """
@@ -254,6 +262,7 @@ def merged(had: Unseen, proposed: Sequence[Any], most: int) -> tuple[tuple[Entry
     board: dict[tuple[str, str], Entry] = {}
     used: set[str] = set()
     next_entry = had.next_entry
+    seen_facts = tuple(sorted(had.used.union(*(entry.used for entry in had.board))))
     for given in _readable(proposed):
         old = known.get(str(given.get("id") or ""))
         kind = str(given.get("kind") or "").strip().lower()
@@ -271,7 +280,8 @@ def merged(had: Unseen, proposed: Sequence[Any], most: int) -> tuple[tuple[Entry
             entry_id = old.id
         used.add(entry_id)
         turn = _turn(given.get("turn"), had, old)
-        board[said] = Entry(entry_id, kind, text, turn)
+        facts = old.used if old is not None and _plain(old.text) == said[1] else seen_facts
+        board[said] = Entry(entry_id, kind, text, turn, facts)
     entries = list(board.values())
     kept = sorted(entries, key=lambda entry: (entry.kind != PROPOSAL, entry.turn), reverse=True)[:most]
     return tuple(entry for entry in entries if entry in kept), next_entry

@@ -258,6 +258,7 @@ async def _conversations(
         expiration_s=seconds_of(settings.conversation.message_expiration),
         whiteboard=board.enabled,
         maintained=board.enabled and prompter is not None,
+        clock=app[keys.CLOCK],
     )
     app[keys.WHITEBOARDS] = boards = Whiteboards(
         talks, prompter, library, enabled=board.enabled, max_entries=board.max_messages

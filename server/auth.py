@@ -15,7 +15,7 @@ from typing import Literal
 from aiohttp import web
 
 from core.access import Scope
-from core.errors import BadQuery, Forbidden, Unauthorized
+from core.errors import AskError, BadQuery, Forbidden, Unauthorized
 from core.identity import COOKIE_REALM
 from core.query import Identity
 from core.settings import Role
@@ -46,6 +46,7 @@ class Caller:
     sites: frozenset[str] | None
     via: Via
     realm: str = ""  # `key:NAME`, `jwt:ISSUER`, `operator`, `cookie`: whose ids `identity.user` is one of
+    named: bool = False  # the request said for whom it speaks: that one's things, and nobody else's
 
     def may(self, role: Role) -> bool:
         """Whether the caller has this role; an admin has all."""
@@ -67,12 +68,13 @@ CALLER = web.RequestKey("caller", Caller)
 
 @web.middleware
 async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Settle who asks. Raises Unauthorized for a credential that is none, or where one is needed."""
+    """Settle who asks. Raises Unauthorized for a credential that is none, or where one is needed, and what
+    `speaking_for` raises; what is open to all is answered whatever the request says of who it is."""
     resource = request.match_info.route.resource
     open_to_all = resource is not None and resource.canonical in OPEN
     try:
         caller = await _identified(request)
-    except Unauthorized:
+    except AskError:
         if not open_to_all:
             raise
         caller = Caller(None, frozenset(), None, "anonymous")
@@ -124,11 +126,15 @@ def may_store(request: web.Request) -> bool:
 def speaking_for(caller: Caller, user: str) -> Caller:
     """The caller speaking for `user`, an id of its own realm (a header's, or one on a compatibility wire).
 
-    Raises Forbidden without the role `act-as`, BadQuery for an id that is none.
+    Raises Forbidden without the role `act-as`, and where the request speaks for another user already,
+    BadQuery for an id that is none.
     """
     if caller.via in ("anonymous", "cookie") or not caller.may("act-as"):
         raise Forbidden("naming the user one speaks for needs a key with the role `act-as`")
-    return replace(caller, identity=Identity(caller.realm, check_user(user)))
+    identity = Identity(caller.realm, check_user(user))
+    if caller.named and caller.identity != identity:
+        raise Forbidden(f"this request speaks for the user of its `{USER_HEADER}`, and for nobody else")
+    return replace(caller, identity=identity, named=True)
 
 
 def check_user(user: str) -> str:

@@ -20,7 +20,7 @@ CORS = web.RequestKey("cors", dict[str, str])
 OPENED = web.RequestKey("opened", web.StreamResponse)
 CORS_METHODS = "GET, POST, PUT, PATCH, DELETE, OPTIONS"
 CORS_HEADERS = (
-    "authorization, content-type, last-event-id, accept, "
+    "authorization, x-api-key, x-user-id, content-type, last-event-id, accept, "
     "mcp-protocol-version, mcp-method, mcp-name, mcp-session-id"
 )
 

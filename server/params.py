@@ -32,6 +32,8 @@ ID = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 TYPE = re.compile(r"(?:schema:|https?://schema\.org/)?([A-Za-z][A-Za-z0-9]{0,99})")
 OFF = frozenset({"false", "0", "off", "no"})
 ON = frozenset({"true", "1", "on", "yes"})
+# What was meant to be JSON: an object, a list of texts, or one without its end. Not `[soup, stew]`.
+_LIKE_JSON = re.compile(r'\{|\[\s*["\[{]|\[(?!.*\]$)', re.DOTALL)
 MODES = get_args(Mode)
 FORMATS = get_args(ResponseFormat)
 # Parameters that hold several values, and so may be repeated with different ones.
@@ -212,12 +214,15 @@ def asked_from(
     if query.debug and not operator:
         raise Forbidden("`debug` is for operators", field="debug")
     respond_async = params.flag("respond_async", default=False)
+    return Asked(query, wants_stream(params, accept), _response_format(params), respond_async)
+
+
+def wants_stream(params: Params, accept: str) -> bool:
+    """Whether the answer is wanted as events and not as one JSON value. Raises BadQuery."""
     if params.first("streaming") is None:
         # A promise is one object, unless the client said that it reads a stream.
-        streaming = not (respond_async or wants_json(accept))
-    else:
-        streaming = not params.switched_off("streaming")
-    return Asked(query, streaming, _response_format(params), respond_async)
+        return not (params.flag("respond_async", default=False) or wants_json(accept))
+    return not params.switched_off("streaming")
 
 
 def _query(
@@ -237,6 +242,7 @@ def _query(
     return Query(
         text=text,
         query_id=_id(params, "query_id"),
+        query_id_given=params.first("query_id") is not None,
         conversation_id=_id(params, "conversation_id"),
         sites=tuple(sites),
         all_sites=all_sites,
@@ -298,15 +304,24 @@ def sites_from(values: Sequence[Any], readable: Sequence[str]) -> tuple[list[str
 
 def previous(values: Sequence[Any]) -> tuple[str, ...]:
     """Earlier questions, oldest first: a JSON list (never split), a repeated parameter (never split), or for
-    old clients one text with commas."""
-    if len(values) == 1:
-        (value,) = values
-        listed = value if isinstance(value, list) else _list_or_none(value)
-        if listed is None:
-            listed = str(value).strip().removeprefix("[").removesuffix("]").split(",")
-    else:
+    old clients one text with commas, in brackets or not. Raises BadQuery, also for JSON that is no list."""
+    if len(values) != 1:
         listed = list(values)
+    elif isinstance(values[0], str):
+        listed = _list_or_none(values[0]) or _split_by_commas(values[0])
+    else:
+        listed = values[0]
+    if listed is not None and not isinstance(listed, list):
+        raise BadQuery("`prev` must be a list of texts", field="prev")
     return _texts(listed, "prev", MAX_PREV)[-MAX_PREV:]
+
+
+def _split_by_commas(text: str) -> list[str]:
+    """The questions in a text that is no JSON list."""
+    text = text.strip()
+    if _LIKE_JSON.match(text):
+        raise BadQuery("`prev` is neither a JSON list of texts nor texts with commas", field="prev")
+    return text.removeprefix("[").removesuffix("]").split(",")
 
 
 def _texts(value: Any, name: str, most: int) -> tuple[str, ...]:

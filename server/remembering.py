@@ -20,16 +20,15 @@ from core.memory import (
     Erases,
     Erasure,
     Extractor,
-    Fact,
     Facts,
     Ledger,
     Memory,
     MemoryHook,
     PromptJudge,
+    Sensitivity,
     StoreMemory,
     erasers,
     load_hook,
-    take_back,
 )
 from core.prompting.ask import Prompter
 from core.providers.base import VectorStore
@@ -70,12 +69,9 @@ async def set_up(
         judge=PromptJudge(prompter) if prompter is not None else None,
         clock=clock,
     )
-    app[keys.FACTS] = facts
+    app[keys.FACTS] = app[keys.CONVERSATIONS].facts = facts
     app[keys.EXTRACTOR] = extractor = Extractor(prompter) if prompter is not None else None
     hook = load_hook(settings.memory.hook, _shipped(settings.memory, facts))
-
-    async def on_forget(identity: Identity, forgotten: Sequence[Fact]) -> None:
-        await take_back(database, identity, forgotten)
 
     memory = Memory(
         hook,
@@ -84,7 +80,7 @@ async def set_up(
         expiration_s=seconds_of(settings.memory.expiration),
         store_scope=settings.memory.store_scope,
         extractor=extractor if settings.memory.mode == "automatic" else None,
-        on_forget=on_forget,
+        sensitivity=Sensitivity(prompter) if prompter is not None else None,
         clock=clock,
     )
     parts: list[Erases] = [*erasers(memory)]

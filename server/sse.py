@@ -30,10 +30,12 @@ def event(body: Any, *, event_id: str | None = None, name: str | None = None) ->
     return b"\n".join(lines) + b"\n\n"
 
 
-async def open_stream(request: web.Request) -> web.StreamResponse:
-    """The response with its headers sent, so that proxies and clients see it at once."""
+async def open_stream(request: web.Request, *, resumable: bool = False) -> web.StreamResponse:
+    """The response with its headers sent, so that proxies and clients see it at once. A `resumable` stream's
+    events have ids, and a client that lost it is to come back soon; another it would get all again."""
     response = web.StreamResponse(headers={**HEADERS, **request.get(CORS, {})})
     await response.prepare(request)
     request[OPENED] = response
-    await response.write(b"retry: %d\n\n" % RETRY_MS)
+    if resumable:
+        await response.write(b"retry: %d\n\n" % RETRY_MS)
     return response

@@ -80,10 +80,17 @@ function deeds() {
   };
 }
 
-/** Turns that told a fact which is forgotten are not sent along any more: it would come back with them. Null: all. */
+/**
+ * Turns that told a fact which is forgotten are not sent along any more, and from the first one on that told or used
+ * it the questions are sent as they were typed: it would come back with what they were rewritten to. Null: all.
+ */
 function forgotten(ids) {
+  let known = false;
   for (const turn of conversation.turns) {
-    if (ids === null || ids.some((id) => turn.memoryIds.has(id))) turn.takenBack = true;
+    const told = ids === null || ids.some((id) => turn.memoryIds.has(id));
+    if (told) turn.takenBack = true;
+    known ||= told || ids.some((id) => turn.usedIds.has(id));
+    if (known) turn.plain = true;
   }
 }
 
@@ -93,11 +100,12 @@ function previousTo(replaced) {
   return conversation.turns.slice(0, end < 0 ? undefined : end).filter((turn) => !turn.replaced && !turn.takenBack && turn.state !== "failed");
 }
 
-function body({ asked, previous }) {
+function body({ asked, previous: all }) {
+  const previous = all.filter((turn) => !turn.takenBack); // also where it is asked again after an Undo
   const sent = {
     query: asked.question,
     site: asked.site,
-    prev: previous.map((turn) => turn.searched).slice(-MAX_PREVIOUS),
+    prev: previous.map((turn) => turn.meant).slice(-MAX_PREVIOUS),
     last_ans: previous.filter((turn) => turn.list.size > 0).at(-1)?.list.shown ?? [],
     conversation_id: conversation.id,
     mode: asked.mode,

@@ -26,6 +26,7 @@ export class Operator {
 
   constructor(element, announce) {
     this.element = element;
+    element.tabIndex = -1; // for the focus that comes with a link
     this.announce = announce;
     this.title = el("span", {}, "Operator");
     this.body = el("div", { class: "operator-body" });
@@ -38,6 +39,7 @@ export class Operator {
   open(token) {
     this.#token = token;
     this.element.hidden = false;
+    this.element.focus({ preventScroll: true }); // not to the question box, which may be a screen away
     this.element.scrollIntoView({ block: "nearest" });
     return this.load();
   }

@@ -16,6 +16,8 @@ export class Turn {
     this.deeds = deeds;
     this.searched = asked.question;
     this.memoryIds = new Set(); // of the facts that were told in this turn
+    this.usedIds = new Set(); // of those that the answer takes into account
+    this.plain = false; // what it was rewritten to may have words of a fact that is forgotten
     this.memoryDeeds = {
       announce: (text) => {
         this.keepFocus();
@@ -66,6 +68,18 @@ export class Turn {
   receive(message) {
     if (message.query_id) this.queryId = String(message.query_id);
     SHOWN[message.message_type]?.(this, message);
+  }
+
+  /** What it was searched as, for later questions. */
+  get meant() {
+    return this.plain ? this.asked.question : this.searched;
+  }
+
+  /** Takes note of the remembered facts that are used, and names them. */
+  uses({ items }) {
+    const facts = objects(items);
+    for (const { memory_id: id } of facts) this.usedIds.add(id);
+    this.used.replaceChildren(...[usedFacts(facts)].filter(Boolean));
   }
 
   found() {
@@ -198,7 +212,7 @@ export class Turn {
   }
 
   offerChange() {
-    this.after.append(button("Change the question", () => this.deeds.edit(this, this.searched, false)));
+    this.after.append(button("Change the question", () => this.deeds.edit(this, this.meant, false)));
   }
 
   rewritten({ decontextualized_query: searched, original_query: original }) {
@@ -241,7 +255,7 @@ const SHOWN = {
     turn.remembered.append(forgottenLine(message, turn.memoryDeeds));
   },
   memories: (turn, message) => turn.remembered.append(memoriesList(message)),
-  used_memories: (turn, { items }) => turn.used.replaceChildren(...[usedFacts(Array.isArray(items) ? items : [])].filter(Boolean)),
+  used_memories: (turn, message) => turn.uses(message),
   result_batch: (turn, { results }) => {
     turn.list.take(objects(results).map((item) => turn.untold(item)));
     turn.found();

@@ -2,13 +2,13 @@
 
 `facts` are the values, `store` keeps and finds them, `hook` says where they go, `service` decides about
 consent, `confirmations` gives out what is to be agreed to, `claims` and `judge` are about contradictions,
-`erase` takes everything of a person out.
+`erase` takes everything of a person out, `traces` says what of a fact that is gone is still in conversations.
 """
 
 from __future__ import annotations
 
 from core.memory.confirmations import CONFIRM_WITHIN_S, Confirmations
-from core.memory.erase import LEDGER, Erased, Erasure, Ledger, take_back
+from core.memory.erase import LEDGER, Erased, Erasure, Ledger
 from core.memory.facts import (
     COOKIE_REALM,
     KINDS,
@@ -33,7 +33,7 @@ from core.memory.hook import (
     StoreMemory,
     load_hook,
 )
-from core.memory.judge import Extractor, PromptJudge
+from core.memory.judge import Extractor, PromptJudge, Sensitivity
 from core.memory.service import Confirmed, Memory, erasers
 from core.memory.store import COLLECTION, KEYWORDS, Facts, Judge, Verdict
 
@@ -69,10 +69,10 @@ __all__ = [
     "Reach",
     "Recalls",
     "Request",
+    "Sensitivity",
     "StoreMemory",
     "Stored",
     "Verdict",
     "erasers",
     "load_hook",
-    "take_back",
 ]

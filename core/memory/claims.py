@@ -41,7 +41,7 @@ IS, IS_NOT = "is", "is not"
 
 _EN_HOW = r"(?:really |absolutely |actually |do |just |also |still |always |now |simply )*"
 _EN_WHO = rf"(?:i |we )?{_EN_HOW}"
-_EN_END = r"(?: any ?more| at all| now| again| very much| so much| a lot| the most| after all)*"
+_EN_END = r"(?: any ?more| any longer| at all| now| again| very much| so much| a lot| the most| after all)*"
 _ES_END = r"(?: ya| mas| nada| mucho| en absoluto)*"
 _KO_I = "(?:저는|나는|전|난|내가|제가)"
 _KO_WHO = f"{_KO_I}?"
@@ -65,7 +65,7 @@ _ATTITUDES: Sequence[tuple[str, re.Pattern[str]]] = tuple(
         ),
         (
             DISLIKES,
-            rf"{_EN_WHO}(?:(?:don t|do not|does not|doesn t|never) "
+            rf"{_EN_WHO}(?:(?:don ?t|do not|does not|doesn ?t|never) "
             r"(?:like|love|enjoy|want|eat|drink|care for)"
             rf"|(?:no longer) (?:likes?|loves?|enjoys?|eats?|drinks?)) (?P<about>.+?){_EN_END}",
         ),
@@ -119,7 +119,7 @@ _ATTITUDES: Sequence[tuple[str, re.Pattern[str]]] = tuple(
 )
 _EN_I = r"(?:i|we)"
 _EN_AM = r"(?:(?:i|we) (?:a?m|are|re)|im|am|is)"
-_EN_NO_MORE = r"(?: any ?more| now| at all| either)*"
+_EN_NO_MORE = r"(?: any ?more| any longer| now| at all| either)*"
 _NOT_A_NAME = (
     r"(?!(?:not|no|pronounced|spel(?:led|t)|written|said|short for|also|hard|difficult|easy|common|rare"
     r"|unusual"
@@ -152,7 +152,7 @@ _SLOTS: Sequence[tuple[str, bool, re.Pattern[str]]] = tuple(
         (
             "home",
             True,
-            rf"(?:{_EN_I} )?(?:(?:do not|don t|no longer) lives? in|(?:a?m|are) no longer living in) "
+            rf"(?:{_EN_I} )?(?:(?:do not|don ?t|no longer) lives? in|(?:a?m|are) no longer living in) "
             rf"(?P<value>.+?){_EN_NO_MORE}",
         ),
         (
@@ -354,35 +354,154 @@ _NUMBERS = {
 _COUNTED = frozenset({"household", "cooks for", "children"})
 _BEING = re.compile(
     r"(?:i am|i m|we are|we re|is|am) (?P<not>(?:no longer|not) )?(?:an? |the )?(?P<what>.+?)"
-    r"(?P<end>(?: any ?more| again| now)*)"
+    r"(?P<end>(?: any ?more| any longer| again| now)*)"
 )
+_NO_MORE = re.compile(r"any ?more|any longer")
+# One word in two spellings, British and American, in plain text: "our" and "re" end as "or" and "er".
+_BRITISH = re.compile(
+    r"\b(?:(?:col|flav|fav|neighb|hon|hum|od|harb|lab|parl|sav|vap|behavi|arm|rum)our(?=(?:s|ed|ites?"
+    r"|ing)?\b)"
+    r"|(?:cent|theat|lit|met|fib|kilomet|centimet)re(?=s?\b)|grey\b|yoghurt(?=s?\b)|doughnut(?=s?\b))"
+)
+_AMERICAN = {"grey": "gray", "yoghurt": "yogurt", "doughnut": "donut"}
 _ARTICLES = re.compile(r"^(?:the|an?|any|some|el|la|los|las|un|una|il|lo|i|gli|le|l|del|della) ")
 
-# What always has to hold for a person who says it: a diet, an allergy, what cannot be eaten.
-_CONSTRAINT = re.compile(
-    r"vegan|vegetar|pescatar|halal|kosher|coeliac|celiac|celiach|allerg|alergi|intoleran|diabet|gluten|lactos"
-    r"|lattosio|lactosa|wheelchair|budget|can[' ]?t eat|cannot eat|don[' ]?t eat|do not eat|never eat"
-    r"|no puedo comer|no como|non mangio|non posso mangiare"
-    r"|素食|吃素|清真|过敏|過敏|不吃|不能吃|糖尿|채식|비건|할랄|알레르기|당뇨|못 ?먹|안 ?먹",
-    re.IGNORECASE,
-)
 
-# Words that make a fact a sensitive one (health, diet, belief, politics, sexuality, money, secrets).
-_SENSITIVE = re.compile(
-    r"vegan|vegetar|vegetal|halal|kosher|coeliac|celiac|allerg|alergi|intoleran|diabet|gluten|lactos|lattosio"
-    r"|pregnan|embaraz|incinta|illness|disease|disab|cancer|depress|medic|health|salute|salud"
-    r"|muslim|musulm|christian|cristian|jewish|ebre[oai]|jud[ií]|hindu|buddh|budist|religio|atheis"
-    r"|gay|lesbian|transgender|bisexual|sexual|politic|salary|income|debt|stipendio|salario"
-    r"|password|contrase[nñ]a|credit card"
-    r"|素食|吃素|清真|过敏|過敏|糖尿|怀孕|懷孕|疾病|宗教|佛教|基督|穆斯林|密码|密碼"
-    r"|채식|비건|할랄|알레르기|당뇨|임신|질병|종교|불교|기독교|이슬람|비밀번호",
-    re.IGNORECASE,
+def _words(latin: str, other: str) -> str:
+    """An alternative of what Latin words begin with (`_` for a space; `.` ends a word) and of other scripts'
+    words, for folded text."""
+    starts = "|".join(word.replace("_", r"\s+").replace(".", "(?![a-z])") for word in latin.split())
+    return rf"(?<![a-z0-9])(?:{starts})|{'|'.join(other.split())}"
+
+
+# What always has to hold for a person who says it: a diet, an allergy, what cannot be eaten or done. It tells
+# of health or belief, too.
+_BINDING = _words(
+    "vegan vegetar veggie. pes[ck]etar pescatar halal kosher kasher co?eliac celiach allerg alergi"
+    " intoll?eran"
+    " diabet insulin glutin gluten lactos lattosio dairy[-\\s]free nut[-\\s]free sugar[-\\s]free fodmap"
+    " low[-\\s](?:carb|salt|sodium) keto. asthma asthm asma. asmatic wheelchair crutches silla_de_ruedas"
+    " sedia_a_rotelle (?:am|'m|m|im|is|are|'re|legally|partially|colou?r)[-\\s]blind(?!_date|ed|s) deaf"
+    " hard_of_hearing visually_impair hearing_(?:loss|impair|aid) cieg[oa]. ciegos. sord[oaie]. ciec[oahi]"
+    " non_vedent ipovedent invident"
+    " (?:can[\\s']?t|cannot|can_not|don[\\s']?t|doesn[\\s']?t|do_not|does_not|never|not_allowed_to|no_longer)"
+    "_(?:eat|drink|have_(?:alcohol|gluten|nuts|milk|dairy)|climb|walk.|see.(?!_the_point)|hear.)"
+    " (?:on_a|my)_(?:\\w+_)?diet dieting (?:only|just)_eats? eats?_only"
+    " no_(?:puedo_|podemos_|debo_)?(?:como|comer|comemos|bebo|beber|bebemos) a_dieta. (?:mi|la_mia)_dieta."
+    " non_(?:posso_|possiamo_|devo_)?(?:mangi|bev|bere) astemi[oaie]. abstemi[oa]",
+    "素食 吃素 纯素 純素 清真 忌口 过敏 過敏 不耐 麸质 麩質 乳糖 糖尿 胰岛素 胰島素 哮喘 气喘 氣喘 不吃"
+    " 不能吃 吃不了"
+    " 不喝 不能喝 轮椅 輪椅 盲人 失明 视障 視障 聋 聾 听障 聽障 节食 節食 减肥 減肥"
+    " 채식 비건 할랄 코셔 알레르기 알러지 천식 당뇨 인슐린 유당 글루텐 (?:못|안)\\s?먹 (?:못"
+    "|안)\\s?마[시셔신십]"
+    " 먹지\\s?(?:않|못|말) 마시지\\s?(?:않|못) 휠체어 시각\\s?장애 청각\\s?장애 맹인 다이어트 금주",
 )
+_CONSTRAINT = re.compile(rf"{_BINDING}|budget|presupuesto|预算|預算|예산")
+
+# What else a person should be asked about: what the law calls special (GDPR, articles 9 and 10: health,
+# belief, politics, unions, origin, sex, genes and biometrics, crime), money, and what opens a door.
+_HEALTH = _words(
+    "hiv. aids. vih. sida. seropositiv sieropositiv adhd. add. tdah. autis asperger dysle[xc] dislex dislessi"
+    " epile[ps] seizure migraine migran emicrani cancer cancro tumou?r stroke. ictus. infart"
+    " heart_(?:attack|cond"
+    "|dis|prob|fail) blood_(?:pressure|sugar|type|group) (?:tension|presion|pressione)_(?:alta|baja|bassa"
+    "|art)"
+    " hypertens hipertens iperten cholesterol colesterol arthriti artrit osteopor parkinson alzheimer dement"
+    " demenci demenza sclerosis esclerosis sclerosi. crohn colitis colite ibs. thyroid tiroid anaemi anemi"
+    " hepatit epatit herpes std. covid pregnan miscarr abort embaraz incinta gravidanz schwanger enceinte"
+    " infertil"
+    " ivf. menopaus breastfeed contracepti illness ill_with disease disorder syndrome sindrome disab handicap"
+    " discapac minusval disabil invalid[oa]? amput paraly paralit prosthe protesis protesi. depress"
+    " antidepress"
+    " depresi antidepresi deprimid anxiety ansiedad ansia. ansios bipolar schizo esquizo ptsd. panic_attack"
+    " mental. mentally. mentale. therap(?:y|ist) terap psychiatr psiquiatr psichiatr psycholog psicolog"
+    " suicid"
+    " self[-\\s]harm addict adict dipendenza. tossicodip alcoholic alcoholism alcolist rehab sober. anore[xs]"
+    " bulimi eating_disorder obes[eio] overweight sobrepeso sovrappeso i_weigh medic pills. prescri surgery."
+    " cirugia operad[oa]. operat[oa]. transplant trasplant trapiant chemo quimio dialys dialis pacemaker"
+    " marcapasos"
+    " hospital ospedal diagnos chronic cronic health salud. salute. enferm malatti malat[oaie]. krank malade."
+    " gruppo_sanguigno grupo_sanguineo fingerprint face_id. retina dna. adn. genetic huella_(?:dactilar"
+    "|digital)"
+    " impronte?_digital[ei]",
+    "血压 血壓 心脏病 心臟病 中风 中風 癌 肿瘤 腫瘤 艾滋 愛滋 抑郁 抑鬱 忧郁 憂鬱 焦虑 焦慮 自闭 自閉"
+    " 多动症 過動 癫痫 癲癇"
+    " 精神科 心理医 心理醫 残疾 殘疾 残障 殘障 身障 怀孕 懷孕 流产 流產 堕胎 墮胎 (?<!毛)病 药 藥 手术"
+    " 手術 住院 健康"
+    " 诊断 診斷 体重 體重 戒酒 酗酒 血型 指纹 指紋 基因"
+    " 혈압 심장병 뇌졸중 (?<![가-힣])암(?:에|이|을|\\s?환자|\\s?진단) 종양 에이즈 우울 불안\\s?장애 공황"
+    " 조울 자폐 간질 뇌전증"
+    " 정신과 정신병 심리\\s?상담 장애인 장애가 장애를 임신 (?<!세계)유산을 낙태 난임 불임 질병 질환 환자"
+    " 병원 병이 수술 약을"
+    " 복용 건강 진단 알코올 중독 비만 체중 몸무게 혈액형 지문 유전",
+)
+_PRIVATE = _words(
+    # belief
+    "muslim musulm islam christian cristian catholic catolic cattolic protestant ortodoss orthodox evangelic"
+    " jew. jews. jewish ebre[oai]. ebrei. judi[oa]s?(?!_verde). hindu sikh. buddh budd?ist religio athei"
+    " ateo."
+    " atea. agnosti mormon quaker jehovah pray baptis ramadan lent. (?:go_to|attend)_(?:church|mosque|mass"
+    "|temple"
+    "|synagogue) voy_a_misa vado_a_messa juif juive judisch"
+    # politics and unions
+    " politic vote. votes. voted. voter. voting. voto. votamos votiamo left[-\\s]wing right[-\\s]wing"
+    " socialist"
+    " communist comunist fascist anarch anarqui republican. democrat labour_party de_(?:izquierdas|derechas)"
+    " di_(?:sinistra|destra). (?:trade|labou?r)_union union_member sindicat sindacat afiliad[oa]_a"
+    # sex
+    " gay. gays. lesbian lesbic bisex bisess transgender transsex transex transess trans. queer. homosex"
+    " omosess"
+    " asexual asess non[-\\s]?binar no_binari lgbt sexual sessual schwul. lesbisch"
+    # origin
+    " ethnic etnia etnic (?:i_am|i'm|im|we_are|we're)_(?:an?_)?(?:black|white|roma|romani|gypsy|latin[oa]"
+    "|hispanic"
+    "|asian|african|arab|kurd|kurdish|indigenous|mixed[-\\s]race). gitan[oa]s?. zingar sono_(?:rom|ner[oa]"
+    "|arab[oa])."
+    " soy_(?:negr[oa]|arabe|indigena|latin[oa]). refugee refugiad rifugiat asylum undocumented indocumentad"
+    " immigrant inmigrant immigrat"
+    # crime
+    " prison. prisoner jail convict[ei] criminal felon parole. probation arrest carcel prision. condenad"
+    " delito"
+    " antecedentes_penales carcere prigione condannat reato precedenti_penali fedina"
+    # money
+    " salary salaries wage. wages. income debts?. bankrupt mortgage my_loan"
+    " earns?_(?:about_|around_|over_|almost_|only_)?[$€£]?\\d deudas? (?:gano|ganamos|cobro)_(?:unos_"
+    "|casi_)?[$€£]?\\d"
+    " sueldo salario hipoteca stipendio guadagn debit[oi]. mutuo. gehalt. salaire."
+    # what opens a door
+    " password passcode passwort pin(?:_(?:number|code))?(?:_(?:is|es)|:|\\s*=|\\s+\\d) my_pin.(?!_\\w)"
+    " contrasena clave. parola_d'ordine"
+    " mot_de_passe credit_card debit_card tarjeta_de_credito carta_di_credito cvv. iban. bank_account"
+    " account_number"
+    " cuenta_bancaria conto_(?:bancario|corrente) passport_(?:number|no.) pasaporte passaporto"
+    " social_security"
+    " seguridad_social ssn. dni. codice_fiscale",
+    "宗教 佛教 信佛 基督 天主教 穆斯林 伊斯兰 伊斯蘭 回教 道教 无神论 無神論 犹太 猶太 信教 信仰 斋戒 齋戒"
+    " 祷告 禱告"
+    " 政治 党员 黨員 投票 选举 選舉 工会 工會 同性恋 同性戀 双性恋 雙性戀 跨性别 跨性別 性取向 出柜 出櫃"
+    " 少数民族 少數民族 种族 種族 难民 難民 维吾尔 維吾爾 [藏回壮满苗彝]族 坐过牢 坐過牢 坐牢 监狱 監獄"
+    " 犯罪 前科 判刑 案底"
+    " 月薪 年薪 工资 工資 薪水 收入 债 債 贷款 貸款 破产 破產 密码 密碼 身份证 身分證 护照 護照 信用卡"
+    " 银行卡 銀行卡"
+    " 账号 帳號"
+    " 종교 불교 기독교 개신교 천주교 가톨릭 성당에 교회에 이슬람 무슬림 유대교 유대인 힌두 무신론 신자"
+    " 라마단 크리스천"
+    " 정치 투표 지지 당원 노조 노동조합 (?<![가-힣])게이(?:다|입|예|이|야|임|라|로|고|\\W|$) 레즈비언"
+    " 동성애 양성애"
+    " 트랜스젠더 성적\\s?지향 성소수자 인종 민족 난민 조선족 전과 감옥 교도소 범죄 집행유예 체포 월급 연봉"
+    " 급여 소득"
+    " 빚 대출 파산 비밀번호 주민등록 여권 계좌 신용카드",
+)
+_SENSITIVE = re.compile("|".join((_BINDING, _HEALTH, _PRIVATE)))
 
 
 def is_sensitive(fact: str) -> bool:
     """Whether a fact names something that a person should confirm before it is kept."""
-    return _SENSITIVE.search(fact) is not None
+    return _SENSITIVE.search(_compared(fact)) is not None
+
+
+def _compared(text: str) -> str:
+    return folded(text).replace("\u2019", "'")
 
 
 def claim(text: str) -> Claim | None:
@@ -394,11 +513,22 @@ def claim(text: str) -> Claim | None:
     for value, pattern in _ATTITUDES:
         if match := pattern.fullmatch(plain):
             about = _ARTICLES.sub("", match["about"].strip())
-            return Claim(f"attitude:{about}", value, about) if about else None
+            return Claim(f"attitude:{_one_spelling(about)}", value, about) if about else None
     if match := _BEING.fullmatch(plain):
-        against = match["not"] is not None or "any more" in match["end"] or "anymore" in match["end"]
+        against = match["not"] is not None or _NO_MORE.search(match["end"]) is not None
         return Claim(f"being:{match['what']}", IS_NOT if against else IS)
     return None
+
+
+def _one_spelling(text: str) -> str:
+    return _BRITISH.sub(_american, text)
+
+
+def _american(found: re.Match[str]) -> str:
+    word = found[0]
+    if word in _AMERICAN:
+        return _AMERICAN[word]
+    return word[:-3] + "or" if word.endswith("our") else word[:-2] + "er"
 
 
 def _told(topic: str, match: re.Match[str], *, denied: bool) -> Claim | None:
@@ -410,12 +540,13 @@ def _told(topic: str, match: re.Match[str], *, denied: bool) -> Claim | None:
     if not value:
         return None
     about = value if "{of}" in topic else ""
-    return Claim(topic.format(of=(found.get("of") or "").strip()), value, about, denied)
+    of = _one_spelling((found.get("of") or "").strip())
+    return Claim(topic.format(of=of), _one_spelling(value), about, denied)
 
 
 def kind_of(text: str) -> Kind:
     """What a fact is, by its words."""
-    if _CONSTRAINT.search(folded(text).replace("’", "'")):
+    if _CONSTRAINT.search(_compared(text)):
         return "constraint"
     told = claim(text)
     return "preference" if told is not None and told.about else "fact"
@@ -432,6 +563,12 @@ def grounded(fact: str, said: str) -> bool:
     language = detect(said)
     words = stems(fact, language)
     return bool(words) and 2 * len(words & stems(said, language)) >= len(words)
+
+
+def only_in(fact: str, rest: str, said: str) -> bool:
+    """Whether a word of a fact was said, but only in `rest`, which is not to be gone by."""
+    language = detect(f"{said} {rest}")
+    return bool((stems(fact, language) & stems(rest, language)) - stems(said, language))
 
 
 def leaning(texts: Sequence[str], facts: Iterable[str]) -> list[float]:

@@ -16,11 +16,9 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from core.database import Database, conversations, insert_missing, turns
+from core.database import Database, insert_missing
 from core.errors import AskError, MemoryFailed
 from core.identity import Signer
-from core.memory.claims import grounded
-from core.memory.facts import Fact
 from core.memory.hook import Erases, place_of
 from core.memory.tables import erasures
 from core.query import Identity
@@ -224,35 +222,3 @@ class Erasure:
         values: dict[str, Any] = {"left": left, **({"at": self._clock()} if whole else {})}
         change = sa.update(erasures).where(erasures.c.number.in_(numbers)).values(values)
         await self._database.write(lambda c: c.execute(change))
-
-
-async def take_back(database: Database, identity: Identity, facts: Sequence[Fact]) -> None:
-    """Take out the turns in which these facts were told, and what the whiteboards and titles of this person's
-    conversations have of them: else they would come back in later prompts."""
-    ids = [fact.query_id for fact in facts if fact.query_id]
-
-    def work(connection: Connection) -> None:
-        columns = (
-            conversations.c.id,
-            conversations.c.title,
-            conversations.c.board,
-            conversations.c.board_next,
-        )
-        for row in connection.execute(sa.select(*columns).where(conversations.c.owner == identity.key)).all():
-            told_in = sa.and_(turns.c.conversation == row.id, turns.c.query_id.in_(ids))
-            gone = set(connection.execute(sa.select(turns.c.n).where(told_in)).scalars())
-            connection.execute(sa.delete(turns).where(told_in))
-            board = [e for e in row.board if e["turn"] not in gone and not _says(e["text"], facts)]
-            title = "" if _says(row.title, facts) else row.title
-            if gone or board != row.board or title != row.title:
-                # A new number for the next entry: an upkeep that has read the old state is not written.
-                changed = {"board": board, "title": title, "board_next": row.board_next + 1}
-                connection.execute(
-                    conversations.update().where(conversations.c.id == row.id).values(**changed)
-                )
-
-    await database.write(work)
-
-
-def _says(text: str, facts: Sequence[Fact]) -> bool:
-    return any(grounded(text, fact.text) for fact in facts)

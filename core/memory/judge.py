@@ -1,19 +1,29 @@
-"""What the model says of facts: how new ones stand to older ones, and what a message tells of its writer."""
+"""What the model says of facts: how new ones stand to older ones, what a message tells of its writer, and
+what is kept by consent alone."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from core.memory.claims import grounded, is_sensitive, kind_of
+from core.errors import AskError
+from core.memory.claims import grounded, is_sensitive, kind_of, only_in
 from core.memory.facts import KINDS, Detected, Fact, Request
 from core.memory.store import Verdict
 from core.prompting.ask import Prompter
 from core.providers.base import Usage
 from core.query import Query
+from core.sentences import stated
+
+log = logging.getLogger(__name__)
 
 MAX_LEARNED = 10  # facts from one message
+DETECTION = "DetectMemoryRequestPrompt"
+# Seconds it may take where the prompt's `timeout` says nothing: what it finds was asked for.
+DETECTION_S = 10.0
 
 
 class PromptJudge:
@@ -53,7 +63,8 @@ class Extractor:
     prompter: Prompter
 
     async def facts(self, query: Query, said: Sequence[str], known: Sequence[str]) -> list[Request]:
-        """What is new in these messages of the person; each fact made of words that were said.
+        """What is new in these messages of the person; each fact made of words that they state of themselves,
+        not of those of a question, a quotation, a case that is supposed, or of what is said of others.
 
         Raises ModelError and its kinds.
         """
@@ -63,12 +74,39 @@ class Extractor:
         if reply is None:
             return []
         found = []
-        whole = "\n".join(said)
+        read = [stated(text) for text in said]
+        own, rest = "\n".join(own for own, _ in read), "\n".join(rest for _, rest in read)
         for told in list(reply["facts"])[:MAX_LEARNED]:
             request = _request(told)
-            if request is not None and grounded(request.text, whole):
+            if request is not None and grounded(request.text, own) and not only_in(request.text, rest, own):
                 found.append(request)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What the memory step's own prompt says of messages that come without a question's steps."""
+
+    prompter: Prompter
+
+    async def weighed(self, query: Query, asked: Sequence[Request]) -> list[Request]:
+        """The requests found in the message `query.text`: sensitive where they were already, and all where
+        the model takes the message for that. As they are where it fails or is late; never raises."""
+        if all(one.sensitive for one in asked):
+            return list(asked)
+        try:
+            async with asyncio.timeout(self._limit_s(query)):
+                reply = await self.prompter.ask_apart(DETECTION, query, Usage())
+        except (TimeoutError, AskError) as failed:
+            reason = failed.message if isinstance(failed, AskError) else "late"
+            log.warning("memory.not_weighed", extra={"query_id": query.query_id, "reason": reason})
+            return list(asked)
+        told = bool(reply and reply.get("sensitive", False))
+        return [replace(one, sensitive=one.sensitive or told) for one in asked]
+
+    def _limit_s(self, query: Query) -> float:
+        prompt = self.prompter.find(DETECTION, query)
+        return (prompt and prompt.timeout_s) or DETECTION_S
 
 
 def _request(told: Any) -> Request | None:

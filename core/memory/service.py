@@ -31,7 +31,7 @@ from core.memory.facts import (
     normal,
 )
 from core.memory.hook import Erases, Exports, Forgets, MemoryHook, Recalls, guarded, place_of
-from core.memory.judge import Extractor
+from core.memory.judge import Extractor, Sensitivity
 from core.memory.store import Facts
 from core.messages import Forgotten, Memories, Remember
 from core.query import Identity, Query
@@ -72,17 +72,17 @@ class Memory:
         expiration_s: float,
         store_scope: str = "user",
         extractor: Extractor | None = None,
-        on_forget: Callable[[Identity, Sequence[Fact]], Any] | None = None,
+        sensitivity: Sensitivity | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`extractor` makes it automatic; `on_forget` is awaited with the facts that a person took back."""
+        """`extractor` makes it automatic; `sensitivity` is asked by `weighed`."""
         self.hook = hook
         self._confirmations = confirmations
         self.facts = facts
         self._expiration_s = expiration_s
         self._store_scope = store_scope
         self._extractor = extractor
-        self._on_forget = on_forget
+        self._sensitivity = sensitivity
         self._clock = clock
         self._learning: dict[asyncio.Task[None], str] = {}
         self._keeping: dict[asyncio.Task[Stored | None], str] = {}
@@ -98,15 +98,10 @@ class Memory:
     # ------------------------------------------------------------ in a question
 
     async def recall(self, query: Query) -> Sequence[Fact]:
-        """What is known of the caller. A memory that fails is logged and never stops an answer."""
+        """What is known of the caller. Raises AskError, whatever a hook does: it is somebody else's code."""
         if query.identity is None or not isinstance(self.hook, Recalls):
             return ()
-        try:
-            # A hook is somebody else's code: whatever it does or gives, the question is answered.
-            return self._sound(await guarded(self.hook, self.hook.recall(query)), Fact, "recall")
-        except AskError as failed:
-            log.warning("memory.recall_failed", extra={"reason": failed.message})
-        return ()
+        return self._sound(await guarded(self.hook, self.hook.recall(query)), Fact, "recall")
 
     def _sound(self, given: Any, kind: type[T], method: str) -> list[T]:
         """What of a hook's answer is what it should be."""
@@ -147,6 +142,13 @@ class Memory:
             memory_id=stored.memory_id if stored else None,
             scope=detected.scope,
         )
+
+    async def weighed(self, query: Query, asked: Sequence[Request]) -> list[Request]:
+        """What was found in `query.text` by its words alone, with what the model says of how sensitive it is,
+        if there is a model and it answers in time."""
+        if self._sensitivity is None:
+            return list(asked)
+        return await self._sensitivity.weighed(query, asked)
 
     def learn(self, query: Query) -> None:
         """Where memory is automatic: find out behind the answer what the message tells of its writer. Only
@@ -273,28 +275,26 @@ class Memory:
         self._keeping[keeping] = detected.identity.key
         keeping.add_done_callback(lambda done: self._keeping.pop(done, None))
         stored = await asyncio.shield(keeping)
-        if stored is None or (isinstance(stored, Stored) and isinstance(stored.memory_id, str)):
+        if stored is None:
+            return None
+        if isinstance(stored, Stored) and isinstance(stored.memory_id, str):
+            if not self.owns_hook:
+                await self.facts.note_told(detected, stored.memory_id)
             return stored
         # It was handed over, but there is nothing by which it could be taken back.
         log.error("memory.hook_nonsense", extra={"hook": self.hook.name, "method": "persist"})
         return None
 
     async def forget(self, identity: Identity, memory_ids: Sequence[str], *, undo: bool = False) -> list[str]:
-        """Forget facts; those that were there. Raises NotFound for a single one that is not, AskError."""
-        reach = Reach.of(identity)
-        known = []
-        for memory_id in memory_ids:
-            try:
-                known.append(await self.facts.get(reach, memory_id))
-            except NotFound:
-                continue
-        gone = await self.facts.forget(reach, memory_ids, undo=undo)
+        """Forget facts, with what conversations have of them; those that were there. Raises NotFound for a
+        single one that is not, AskError."""
+        gone = await self.facts.forget(Reach.of(identity), memory_ids, undo=undo)
         elsewhere = [memory_id for memory_id in memory_ids if memory_id not in gone]
         if not self.owns_hook and isinstance(self.hook, Forgets):
             forgets = self.hook.forget
-            gone += [one for one in elsewhere if await guarded(self.hook, forgets(identity, one))]
-        if self._on_forget is not None and known:
-            await self._on_forget(identity, known)
+            theirs = [one for one in elsewhere if await guarded(self.hook, forgets(identity, one))]
+            await self.facts.take_back(identity, theirs)
+            gone += theirs
         if len(memory_ids) == 1 and not gone:
             raise NotFound("there is no such memory")
         return gone
@@ -329,10 +329,14 @@ class Memory:
         another caller's.
         """
         asked = self._confirmations.read(token)
+        owner = asked.value["owner"]
+        if owner is not None and (caller is None or caller.key != owner):
+            raise Forbidden("this confirmation belongs to somebody else")
         self._drop_old_tokens()
         if (before := self._spent.get(asked.digest)) is not None:
             done = await asyncio.shield(before[1])
-            if caller is not None and caller != done.identity:
+            # A visitor's second click may come before the cookie of the first.
+            if done.identity != (caller or _visitor_of(asked)):
                 raise Forbidden("this confirmation was used by somebody else")
             if done.erased is None:
                 await self._confirmations.refuse_outdated(asked.at, done.identity)
@@ -354,11 +358,8 @@ class Memory:
 
     async def _confirm(self, asked: Asked, caller: Identity | None) -> Confirmed:
         value = dict(asked.value)
-        owner = value.pop("owner")
-        if owner is not None and (caller is None or caller.key != owner):
-            raise Forbidden("this confirmation belongs to somebody else")
-        # The visitor's id is the token's, so that two clicks before the cookie is there make one visitor.
-        identity = caller or Identity(COOKIE_REALM, value["visitor"])
+        value.pop("owner")
+        identity = caller or _visitor_of(asked)
         await self._confirmations.claim(asked, identity)
         try:
             done = await self._agreed(identity, value)
@@ -419,6 +420,12 @@ class Memory:
         return self._confirmations.ask(asked)
 
 
+def _visitor_of(asked: Asked) -> Identity:
+    """Who a caller without an identity becomes by agreeing. The id is the token's, so that two clicks before
+    the cookie is there make one visitor."""
+    return Identity(COOKIE_REALM, asked.value["visitor"])
+
+
 def erasers(memory: Memory) -> list[Erases]:
     """The parts of memory that hold something of a person: our own store, and a hook beside it."""
     parts: list[Erases] = [_FactsEraser(memory)]
@@ -435,7 +442,8 @@ class _FactsEraser:
 
     async def erase(self, identity: Identity) -> Mapping[str, int]:
         await self._memory.let_go(identity)
-        return await self._memory.facts.erase(Reach.of(identity))
+        # Conversations are a part of their own.
+        return await self._memory.facts.erase(Reach.of(identity), traces=False)
 
 
 class _HookEraser:

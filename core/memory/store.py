@@ -13,7 +13,7 @@ import hashlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -21,6 +21,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
+from core.conversation_rows import note_told, take_back
 from core.database import Database, insert_missing
 from core.errors import AskError, BadQuery, NotFound
 from core.language import detect
@@ -41,6 +42,7 @@ from core.memory.facts import (
 )
 from core.memory.tables import facts as table
 from core.memory.tables import history
+from core.memory.traces import traces_of
 from core.prompting.variables import clean
 from core.providers.base import Point, VectorStore, Where
 from core.query import Identity
@@ -58,6 +60,11 @@ SEARCHED = 40
 CANDIDATES = 5  # older facts that a new one is held against
 PIECE = 64
 MAX_BOUND_BYTES = 1000
+MAX_GONE = 10_000  # ids of facts without a row that are known to be gone
+# A leg that finds everything, near or far, has found a fact from this score on (a cosine). The sentence
+# encoder has 17 of 20 facts above it that bear on a question, and one in eight of 272 pairs that have nothing
+# to do with each other. A word in common counts at any score.
+FLOORS: Mapping[str, float] = {"use": 0.18}
 _MEMORIES = uuid.UUID("0d8c6ce4-9f0e-5e0b-8a0c-6f7a2f0a9b11")
 
 
@@ -105,6 +112,8 @@ class Facts:
         self._clock = clock
         self.dropped = asyncio.Event()  # set when points were deleted: it is time to `compact`
         self._untidy = False
+        # Facts that went with their rows, and those of a foreign hook: an answer on its way may have them.
+        self._gone: dict[str, None] = {}
 
     # ------------------------------------------------------------ keep
 
@@ -139,7 +148,13 @@ class Facts:
         }
         row["bound_to"] = _bound(str(row["scope"]), new.place)
         verdict = await self._verdict(new, row)
-        kept, late = await self._database.write(lambda c: self._keep(c, row, verdict))
+
+        def keep(connection: Connection) -> tuple[Stored, list[str]]:
+            kept, late = self._keep(connection, row, verdict)
+            note_told(connection, new.identity.key, new.query_id, kept.memory_id)
+            return kept, late
+
+        kept, late = await self._database.write(keep)
         if not kept.repeated:
             await self._index([kept.memory_id], drop=[*kept.superseded, *late])
         return kept
@@ -166,6 +181,7 @@ class Facts:
         for old in there:
             # Expired but not purged yet: the person says it anew, so it is kept anew.
             if old["memory_id"] != row["memory_id"] and _expired(old, self._clock()):
+                _take_back(connection, [old])
                 _remove(connection, [old["memory_id"]])
                 late.append(str(old["memory_id"]))
                 continue
@@ -259,6 +275,7 @@ class Facts:
             scores = {
                 found.document_id: found.score
                 for found in await self._find(_where(reach), asking.text, SEARCHED)
+                if _near(found)
             }
         except AskError as failed:
             # Without the search there is still what is always in mind.
@@ -357,8 +374,8 @@ class Facts:
             raise NotFound("there is no such memory")
         return found
 
-    async def entities(self, realm: str) -> list[dict[str, Any]]:
-        """The users, agents, applications and threads that a program's facts are of, with their numbers."""
+    async def entities(self, reach: Reach) -> list[dict[str, Any]]:
+        """The users, agents, applications and threads of the facts within reach, with their numbers."""
         kinds = (("user", "user_id"), ("agent", "agent"), ("app", "application"), ("run", "thread"))
 
         def read(connection: Connection) -> list[dict[str, Any]]:
@@ -371,7 +388,7 @@ class Facts:
                         sa.func.min(table.c.created_at),
                         sa.func.max(table.c.updated_at),
                     )
-                    .where(table.c.realm == realm, table.c[column] != "", _alive(self._clock()))
+                    .where(_within(reach), table.c[column] != "", _alive(self._clock()))
                     .group_by(table.c[column])
                     .order_by(table.c[column])
                 )
@@ -444,6 +461,7 @@ class Facts:
             sa.update(table).where(table.c.memory_id == memory_id).values(**values, updated_at=now)
         )
         if values.get("text", row["text"]) != row["text"]:
+            _take_back(connection, [row])
             _note(connection, row, "UPDATE", row["text"], values["text"], now)
 
     async def restore(self, reach: Reach, memory_id: str) -> Fact:
@@ -478,8 +496,9 @@ class Facts:
         return dropped
 
     async def forget(self, reach: Reach, memory_ids: Sequence[str], *, undo: bool = False) -> list[str]:
-        """Forget these facts: their text is gone from rows, history and search, a mark without text stays.
-        With `undo` what they superseded holds again. The ids of those that were there. Raises StoreError."""
+        """Forget these facts: their text is gone from rows, history and search, and what later prompts of
+        their person would have of them from conversations; a mark without text stays. With `undo` what they
+        superseded holds again. The ids of those that were there. Raises StoreError."""
         gone, back = await self._database.write(lambda c: self._forget(c, reach, memory_ids, undo))
         self._untidy = self._untidy or bool(gone)
         await self._index(back, drop=gone)
@@ -495,6 +514,7 @@ class Facts:
             row = connection.execute(_owned(reach, memory_id)).mappings().first()
             if row is None or row["status"] == "deleted":
                 continue
+            _take_back(connection, [row])
             _blank(connection, row, now)
             gone.append(str(memory_id))
             older = sa.select(table).where(_within(reach), table.c.superseded_by == memory_id)
@@ -503,13 +523,17 @@ class Facts:
                 back.append(str(old["memory_id"]))
         return gone, [memory_id for memory_id in back if memory_id not in gone]
 
-    async def erase(self, reach: Reach) -> dict[str, int]:
+    async def erase(self, reach: Reach, *, traces: bool = True) -> dict[str, int]:
         """Take out everything within reach: facts, what was superseded, marks of forgotten ones, history,
-        vectors. How many of each went. Raises StoreError; then it can be called again."""
+        vectors; and their `traces` in conversations, unless these are erased, too. How many of each went.
+        Raises StoreError; then it can be called again."""
 
         # Marks first: what a kill leaves behind is without text already, and `sweep` takes the points out.
         def blank(connection: Connection) -> int:
             rows = connection.execute(sa.select(table).where(_within(reach))).mappings().all()
+            if traces:
+                _take_back(connection, rows)
+            self._remember_gone([row["memory_id"] for row in rows])
             for row in rows:
                 _blank(connection, row, self._clock())
             return sum(row["status"] != "deleted" for row in rows)
@@ -525,12 +549,63 @@ class Facts:
         # The marks that were set here are no history of the person's.
         return {"memories": records, "vectors": vectors, "history": steps - records}
 
+    # ------------------------------------------------------------ in conversations
+
+    async def take_back(self, identity: Identity, memory_ids: Sequence[str]) -> None:
+        """Take out of a person's conversations what they have of facts that were kept elsewhere and forgotten
+        there. Raises StoreError."""
+        if not memory_ids:
+            return
+        self._remember_gone(memory_ids)
+        gone = traces_of([{"memory_id": one, "text": "", "query_id": ""} for one in memory_ids])
+        await self._database.write(lambda c: take_back(c, identity.key, gone))
+
+    async def note_told(self, told: Detected, memory_id: str) -> None:
+        """A fact that a conversation's turn told is kept elsewhere, under this id. Raises StoreError."""
+        if told.query_id:
+            await self._database.write(lambda c: note_told(c, told.identity.key, told.query_id, memory_id))
+
+    async def expire(self, owner: Identity) -> None:
+        """Let go of a person's facts whose time is up: nothing of them is in a prompt from now on, though
+        `purge` has not come by yet. Raises StoreError."""
+        now = self._clock()
+        late = sa.select(table).where(
+            _within(Reach.of(owner)), table.c.expires_at <= now, table.c.status != "deleted"
+        )
+
+        def expire(connection: Connection) -> None:
+            rows = connection.execute(late).mappings().all()
+            _take_back(connection, rows)
+            for row in rows:
+                _blank(connection, row, now)
+
+        if await self._database.read(lambda c: c.execute(late.limit(1)).first()) is not None:
+            await self._database.write(expire)
+
+    def told_with(self, connection: Connection, owner: Identity, query_id: str) -> list[str]:
+        """Ids of the facts that were told with this question, forgotten ones too."""
+        told = sa.select(table.c.memory_id).where(_within(Reach.of(owner)), table.c.query_id == query_id)
+        return [str(one) for one in connection.scalars(told)]
+
+    def gone(self, connection: Connection, ids: Collection[str]) -> frozenset[str]:
+        """Those of these facts that were forgotten or have expired."""
+        if not ids:
+            return frozenset()
+        out = sa.or_(table.c.status == "deleted", sa.not_(_lasting(self._clock())))
+        marked = connection.scalars(sa.select(table.c.memory_id).where(table.c.memory_id.in_(ids), out))
+        return frozenset([*marked, *self._gone.keys() & set(ids)])
+
+    def _remember_gone(self, memory_ids: Collection[str]) -> None:
+        self._gone.update(dict.fromkeys(memory_ids))
+        for oldest in list(self._gone)[: max(0, len(self._gone) - MAX_GONE)]:
+            del self._gone[oldest]
+
     # ------------------------------------------------------------ maintenance
 
     async def tidy(self) -> None:
-        """Where facts were forgotten one by one: leave nothing of them in the database's files. Raises
-        StoreError."""
-        if self._untidy:
+        """Where facts were forgotten one by one, or nothing could be tidied when they were: leave nothing of
+        them in the database's files. Raises StoreError."""
+        if self._untidy or self._database.untidy:
             self._untidy = False
             await self._database.tidy()
 
@@ -549,7 +624,8 @@ class Facts:
             await self._store.delete_ids(COLLECTION, piece)
             self.dropped.set()
             self._untidy = True
-            await self._database.write(lambda c, piece=piece: _remove(c, piece))  # type: ignore[misc]
+            self._remember_gone(piece)
+            await self._database.write(lambda c, piece=piece: _let_go(c, piece))  # type: ignore[misc]
         return len(ids)
 
     async def sweep(self) -> int:
@@ -796,7 +872,8 @@ def _become(
 
 
 def _blank(connection: Connection, row: RowMapping, now: float) -> None:
-    """Leave a mark that there was a fact, and nothing of what it said."""
+    """Leave a mark that there was a fact, and nothing of what it said. The mark names the question: its turn
+    may still be on its way."""
     memory_id = row["memory_id"]
     connection.execute(
         sa.update(table)
@@ -808,7 +885,6 @@ def _blank(connection: Connection, row: RowMapping, now: float) -> None:
             subject="",
             attribute="",
             source_turn="",
-            query_id="",
             metadata={},
             superseded_by=None,
             updated_at=now,
@@ -819,6 +895,31 @@ def _blank(connection: Connection, row: RowMapping, now: float) -> None:
     )
     if row["status"] != "deleted":
         _note(connection, row, "DELETE", None, None, now)
+
+
+def _owner(row: Mapping[str, Any] | RowMapping) -> Identity:
+    return Identity(row["realm"], row["user_id"])
+
+
+def _take_back(connection: Connection, rows: Sequence[RowMapping]) -> None:
+    """Take out of their persons' conversations what later prompts would have of these facts."""
+    owners: dict[Identity, list[RowMapping]] = {}
+    for row in rows:
+        owners.setdefault(_owner(row), []).append(row)
+    for owner, theirs in owners.items():
+        take_back(connection, owner.key, traces_of(theirs))
+
+
+def _let_go(connection: Connection, memory_ids: Sequence[str]) -> None:
+    """Delete facts, and what conversations have of them."""
+    chosen = sa.select(table).where(table.c.memory_id.in_(memory_ids), table.c.status != "deleted")
+    _take_back(connection, connection.execute(chosen).mappings().all())
+    _remove(connection, memory_ids)
+
+
+def _near(found: Found) -> bool:
+    """Whether a leg found the fact that can tell far from near."""
+    return any(score >= FLOORS.get(leg, 0.0) for leg, score in found.legs.items())
 
 
 def _remove(connection: Connection, memory_ids: Sequence[str]) -> int:

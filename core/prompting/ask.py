@@ -145,12 +145,20 @@ def named(values: Mapping[str, Value]) -> list[str]:
 
 
 def earlier(query: Query) -> list[Value]:
-    """The questions before, as typed; beside one that was rewritten stands what was searched for."""
+    """The questions before, as typed; beside one that was rewritten stands what was searched for, beside one
+    that was asked back what."""
     searched = query.searched or query.prev
-    return [
-        asked if asked == meant else {"asked": asked, "searched": meant}
-        for asked, meant in zip(query.prev, searched, strict=True)
-    ]
+    asked_back = query.asked_back or [""] * len(query.prev)
+    return [_earlier(*one) for one in zip(query.prev, searched, asked_back, strict=True)]
+
+
+def _earlier(asked: str, searched: str, asked_back: str) -> Value:
+    told = {"asked": asked}
+    if searched != asked:
+        told["searched"] = searched
+    if asked_back:
+        told["asked_back"] = asked_back
+    return told if len(told) > 1 else asked
 
 
 def shown_before(shown: Shown) -> Value:

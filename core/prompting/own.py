@@ -24,6 +24,7 @@ from core.prompting.refs import STEP_PREFIX
 from core.prompting.variables import OLDER_NAMES, VARIABLES, Value
 from core.providers.base import Usage
 from core.query import Query
+from core.timeline import spent_on
 
 if TYPE_CHECKING:
     from core.prompting.ask import Prompter
@@ -147,10 +148,11 @@ class OwnValues:
         told = {"step": step.name, "query_id": query.query_id, "site": site}
         limit = step.timeout_s if self._deadline is None else self._deadline.within(step.timeout_s)
         try:
-            async with asyncio.timeout(limit):
-                if step.code is not None:
-                    return await step.code.run(query, self._prompter, self._usage)
-                return await self._ask(step, query, site, item_type)
+            with spent_on(f"step {step.name}", cancelled="late"):
+                async with asyncio.timeout(limit):
+                    if step.code is not None:
+                        return await step.code.run(query, self._prompter, self._usage)
+                    return await self._ask(step, query, site, item_type)
         except TimeoutError:
             log.warning("step.late", extra={**told, "timeout_s": limit})
         except AskError as failed:

@@ -92,7 +92,11 @@ class Shape:
                 return coercion.to_choice(value, self.choices)
             case "list":
                 inner = self.items or TEXT
-                return list(inner.coerce_each(coercion.to_list(value)))
+                given = coercion.to_list(value)
+                done = list(inner.coerce_each(given))
+                if given and not done:
+                    raise Miss("a list")  # with nothing in it that can be used: it is no empty one
+                return done
             case "object":
                 return self.coerce_object(value)
             case _:
@@ -243,7 +247,8 @@ class ReplySchema:
             raise BadModelReply(
                 f"`{self.name}`: `{key}` should be {miss}, came {short(value)}", field=key
             ) from None
-        if key in self.musts and done in ("", None):
+        # `null` is no list, be it an empty one.
+        if key in self.musts and (done in ("", None) or (value is None and done == [])):
             raise BadModelReply(f"`{self.name}`: `{key}` is empty", field=key)
         return done
 

@@ -36,16 +36,22 @@ class ModelCall:
 
 @dataclass(slots=True)
 class Usage:
-    """Tokens and calls, summed over one question."""
+    """Tokens and calls, summed over one question. `cached_tokens` are those of the prompts that the endpoint
+    had cached, None where it does not tell; `model` is the one that was asked last."""
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int | None = None
+    model: str = ""
 
     def add(self, other: Usage) -> None:
         self.calls += other.calls
         self.prompt_tokens += other.prompt_tokens
         self.completion_tokens += other.completion_tokens
+        if other.cached_tokens is not None:
+            self.cached_tokens = (self.cached_tokens or 0) + other.cached_tokens
+        self.model = other.model or self.model
 
 
 class ChatModel(Protocol):

@@ -122,6 +122,7 @@ class OpenAIChat:
         await self._client.close()
 
     async def _tries(self, call: ModelCall, usage: Usage, *, streamed: bool) -> AsyncGenerator[str, None]:
+        usage.model = self._models[call.tier]  # also of a call that never gets its slot
         budget = Budget(self._timeout_s if call.timeout_s is None else call.timeout_s, call.deadline)
         retries = 0
         while True:

@@ -188,6 +188,7 @@ class Meter:
         self._prompt_chars = sum(len(message["content"]) for message in messages)
         self._chars = 0
         self._reported: tuple[int, int] | None = None
+        self._cached: int | None = None
 
     def saw(self, payload: Mapping[str, Any], text: str) -> None:
         """Count a reply or a part of one."""
@@ -197,12 +198,16 @@ class Meter:
             counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
             if isinstance(counts[0], int) and isinstance(counts[1], int):
                 self._reported = counts[0], counts[1]
+            details = usage.get("prompt_tokens_details")
+            cached = details.get("cached_tokens") if isinstance(details, dict) else None
+            if isinstance(cached, int):
+                self._cached = cached
 
     def total(self) -> Usage:
         """What the call took so far, the call itself not counted."""
         estimate = self._prompt_chars // CHARS_PER_TOKEN, self._chars // CHARS_PER_TOKEN
         prompt, completion = self._reported or estimate
-        return Usage(prompt_tokens=prompt, completion_tokens=completion)
+        return Usage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=self._cached)
 
 
 # ---------------------------------------------------------------- failures

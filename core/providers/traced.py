@@ -8,15 +8,20 @@ from contextlib import aclosing
 from typing import Any
 
 from core.errors import ModelError
+from core.messages import StepOutcome, StepTime
 from core.providers.base import ChatModel, ModelCall, Usage
+from core.timeline import Timeline, in_ms, under_way
+
+STOPPED = "stopped"  # by whoever asked, who did not want the rest
 
 
 class Traced:
-    """Passes every call on to `model`; `calls` has them in the order in which they ended."""
+    """Passes every call on to `model`; `calls` has them in the order in which they ended, and the `timeline`
+    what each took."""
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ChatModel, timeline: Timeline) -> None:
         self._model = model
-        self._began = time.monotonic()
+        self._timeline = timeline
         self.calls: list[dict[str, Any]] = []
 
     @property
@@ -43,9 +48,10 @@ class Traced:
 
     async def _noted(self, call: ModelCall, usage: Usage, *, streamed: bool) -> AsyncGenerator[str, None]:
         own = Usage()
+        span = under_way()
         start = time.monotonic()
         said: list[str] = []
-        error = "stopped"
+        error = STOPPED
         try:
             if streamed:
                 async with aclosing(self._model.stream(call, own)) as pieces:
@@ -61,23 +67,37 @@ class Traced:
             raise
         finally:
             usage.add(own)
+            ms = in_ms(time.monotonic() - start)
+            outcome: StepOutcome = "stopped" if error == STOPPED else "failed" if error else "done"
+            self._timeline.called(
+                span,
+                StepTime(
+                    step=(span and span.step) or call.schema_name,
+                    start_ms=self._timeline.ms(start),
+                    ms=ms,
+                    outcome=outcome,
+                    model=own.model or None,
+                    tokens_in=own.prompt_tokens,
+                    tokens_out=own.completion_tokens,
+                    cache=own.cached_tokens,
+                    prompt=call.source,
+                ),
+            )
             self.calls.append(
                 {
                     "step": call.schema_name,
                     "prompt": call.source,
                     "tier": call.tier,
-                    "start_ms": _ms(start - self._began),
-                    "ms": _ms(time.monotonic() - start),
+                    "model": own.model or None,
+                    "start_ms": self._timeline.ms(start),
+                    "ms": ms,
                     "calls": own.calls,
                     "tokens_in": own.prompt_tokens,
                     "tokens_out": own.completion_tokens,
+                    "cache": own.cached_tokens,
                     "system": call.system,
                     "text": call.prompt,
                     "reply": "".join(said),
                     "error": error,
                 }
             )
-
-
-def _ms(seconds: float) -> float:
-    return round(1000 * seconds, 1)

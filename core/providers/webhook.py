@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -75,8 +76,13 @@ class WebhookMemory:
         return None
 
     async def erase(self, identity: Identity) -> Mapping[str, int]:
-        """Post `memory.erase`: the receiver is to take out everything of this person. Raises MemoryFailed."""
-        await self._send("memory.erase", f"erase-{self._clock():.3f}", {"identity": _identity(identity)})
+        """Post `memory.erase`: the receiver is to take out everything of this person. Raises MemoryFailed.
+
+        Its id is its own, also where the same person's is asked for again: what was told in between, or was
+        put back from a backup, must not stay because a receiver takes it for one that it has had.
+        """
+        number = f"erase-{secrets.token_hex(16)}"
+        await self._send("memory.erase", number, {"identity": _identity(identity)})
         return {"requests": 1}
 
     async def _send(self, event: str, number: str, more: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+from core.errors import BadModelReply
 from core.prompting.ask import Prompter
 from core.prompting.fill import DEFAULT_BUDGET
 from core.providers.base import Usage
@@ -50,12 +51,16 @@ class Decontextualize:
         if not leans_on_something(query):
             return Outcome()
         reply = await prompter.ask(self.prompt(query), query, usage, REWRITING_BUDGET)
-        # The prompts for pages say by an unchanged question that it is complete.
-        if reply is None or not reply.get("requires_decontextualization", True):
+        if reply is None:
             return Outcome()
         rewritten = " ".join(str(reply["decontextualized_query"]).split())
-        if not rewritten or rewritten == " ".join(query.text.split()):
-            return Outcome()
+        if len(rewritten) > MAX_QUERY_CHARS:
+            raise BadModelReply(f"the question was rewritten to {len(rewritten):,} characters")
+        # The prompts for pages say by an unchanged question that it is complete.
+        complete = not reply.get("requires_decontextualization", True)
+        if complete or not rewritten or rewritten == " ".join(query.text.split()):
+            # What answers a question back is no complete question, whatever the model says.
+            return Outcome(unsure=any(query.asked_back[-1:]))
         return Outcome(rewritten=rewritten)
 
     def fallback(self, _query: Query) -> Outcome:
@@ -70,15 +75,26 @@ def leans_on_something(query: Query) -> bool:
     return bool(query.prev or query.whiteboard or query.context_text)
 
 
+def before_it(query: Query) -> str:
+    """What was searched last; where that only answered a question back, what it was asked back for stands
+    before it."""
+    searched = query.searched or query.prev
+    at = len(searched) - 1
+    while at > 0 and searched[at] == query.prev[at] and any(query.asked_back[at - 1 : at]):
+        at -= 1
+    return " ".join(searched[at:])
+
+
 def parts_of(query: Query) -> list[Part]:
     """The question and, at a lower weight, the previous one (else the beginning of the page it is asked on):
     how a follow-up is searched without a model."""
     if query.prev:
-        before = (query.searched or query.prev)[-1]
+        before = before_it(query)
     elif query.context_text:
         before = query.context_text.splitlines()[0][:CONTEXT_CHARS]
     else:
         return [Part(query.text)]
     words = query.text.split()
     leans = len(words) <= SHORT_WORDS or _LEANS.match(query.text.strip()) is not None
+    leans = leans or any(query.asked_back[-1:])
     return [Part(query.text), Part(before, FOLLOW_UP_WEIGHT if leans else COMPLETE_WEIGHT)]

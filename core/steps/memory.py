@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from core.memory import KINDS, Request
 from core.memory.claims import grounded, is_sensitive, kind_of
+from core.memory.judge import DETECTION, DETECTION_S
 from core.phrases import asked_of_memory, may_ask_to_remember
 from core.prompting.ask import Prompter
 from core.providers.base import Usage
@@ -19,13 +20,13 @@ class DetectMemory:
     """`DetectMemoryRequestPrompt`: only what is explicitly asked for, about the person who asks."""
 
     # Nobody waits for it but the last message, and what it finds was asked for.
-    limit_s: ClassVar[float] = 10.0
+    limit_s: ClassVar[float] = DETECTION_S
 
     def prompt(self, _query: Query) -> str:
-        return "DetectMemoryRequestPrompt"
+        return DETECTION
 
     async def run(self, query: Query, prompter: Prompter, usage: Usage) -> Outcome:
-        reply = await prompter.ask("DetectMemoryRequestPrompt", query, usage)
+        reply = await prompter.ask(DETECTION, query, usage)
         if reply is None:
             return Outcome()
         said = asked_of_memory(query.text).requests
@@ -53,15 +54,16 @@ class DetectMemory:
 
 
 def commands(query: Query, prompter: Prompter | None) -> bool:
-    """Whether the message does nothing but ask the memory to forget or to tell, so that nothing is searched.
+    """Whether the message does nothing but ask the memory to forget or to tell, so that nothing is searched;
+    without a model also where it does nothing but ask to remember (a model is asked whether it does).
 
     A site that has switched the memory prompt off has switched this off, too.
     """
-    if prompter is not None and prompter.find("DetectMemoryRequestPrompt", query) is None:
+    if prompter is not None and prompter.find(DETECTION, query) is None:
         return False
     asked = asked_of_memory(query.text)
     remembers = any(request.action == "remember" for request in asked.requests)
-    return bool(asked.requests) and not remembers and not asked.more
+    return bool(asked.requests) and not asked.more and (prompter is None or not remembers)
 
 
 def _remember(fact: str, reply: dict[str, Any], query: Query) -> Request:

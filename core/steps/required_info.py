@@ -11,6 +11,8 @@ from core.query import Query
 from core.steps.base import Outcome
 
 ID = "required_info"
+# Who has answered this often in a row is shown what there is.
+MOST_IN_A_ROW = 2
 
 
 class RequiredInfo:
@@ -22,8 +24,9 @@ class RequiredInfo:
     def prompt(self, _query: Query) -> str:
         return "RequiredInfoPrompt"
 
-    def applies(self, _query: Query, _prompter: Prompter) -> bool:
-        return True
+    def applies(self, query: Query, _prompter: Prompter) -> bool:
+        newest = query.asked_back[-MOST_IN_A_ROW:]
+        return len(newest) < MOST_IN_A_ROW or not all(newest)
 
     async def run(self, query: Query, prompter: Prompter, usage: Usage) -> Outcome:
         reply = await prompter.ask(self.prompt(query), query, usage)

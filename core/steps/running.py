@@ -13,6 +13,7 @@ from core.prompting.ask import Prompter
 from core.providers.base import Usage
 from core.query import Query
 from core.steps.base import Outcome, SideStep, Step
+from core.timeline import spent_on
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +41,13 @@ class StepRunner:
     async def run(self, name: str, step: Step, query: Query) -> Outcome:
         """What the step says; where the model fails or is late, which is told, what it can say without."""
         if self._prompter is None:
-            return step.fallback(query)
+            with spent_on(name):
+                return step.fallback(query)
         limit = self._limit(step, query)
         try:
-            async with asyncio.timeout(limit):
-                return await step.run(query, self._prompter, self._usage)
+            with spent_on(name):
+                async with asyncio.timeout(limit):
+                    return await step.run(query, self._prompter, self._usage)
         except TimeoutError as late:
             self.skipped(name, late, query)
             self._fail(ModelTimeout(f"the model gave no answer within {limit:.3g} s ({name})"))
@@ -63,8 +66,9 @@ class StepRunner:
         """What the step found in its time; where it fails or is late the answer goes on without it."""
         assert self._prompter is not None
         try:
-            async with asyncio.timeout(self._limit(step, query)):
-                outcome = await step.run(query, self._prompter, self._usage)
+            with spent_on(name, cancelled="late"):
+                async with asyncio.timeout(self._limit(step, query)):
+                    outcome = await step.run(query, self._prompter, self._usage)
         except (TimeoutError, AskError) as failed:
             self.skipped(name, failed, query)
             return Outcome()

@@ -6,12 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import orjson
+
 from core.documents import Candidate
 from core.messages import Item, Message
 from core.prompting.ask import Prompter
 from core.prompting.library import Prompt
 from core.prompting.refs import TOOL_PREFIX
-from core.prompting.variables import Value
+from core.prompting.variables import Value, write_json
 from core.providers.base import Usage
 from core.query import Query
 from core.ranking import Ranker
@@ -106,6 +108,21 @@ async def chosen(tool: Tool, query: Query, kit: Kit, described: Mapping[str, str
             rest = {key: value for key, value in reply.items() if key != "score"}
             return Choice(score, rest)
     return await tool.choose(query, kit)
+
+
+def said_of(value: Any) -> str | dict[str, Any]:
+    """What a model said where a text was asked for: a text, or the object that it gave instead. An empty
+    object or list is no text."""
+    text = str(value).strip()
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        read = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    if isinstance(read, list):
+        return "\n".join(one if isinstance(one, str) else write_json(one) for one in read)
+    return read if isinstance(read, dict) and read else ""
 
 
 def text_in(parameters: Mapping[str, Any], *names: str) -> str:

@@ -11,7 +11,8 @@ from core.messages import Compared, CompareItems, Item
 from core.query import Query
 from core.ranking import as_prompted
 from core.tools import rules
-from core.tools.base import Choice, Kit, ToolAnswer, asked_of, text_in
+from core.tools.base import Choice, Kit, ToolAnswer, asked_of, said_of, text_in
+from core.tools.digest import digest_of, side_by_side
 from core.tools.find import find_item
 
 CHOOSING = "DetectComparisonPrompt"
@@ -49,7 +50,12 @@ class Compare:
         pair = [candidate for candidate, _ in sure]
         if len(pair) < 2 or pair[0].document.key == pair[1].document.key:
             return None
-        first, second = (kit.item(candidate, float(score), "") for candidate, score in sure)
+        asked = rules.beside_names(wanted or asked_of(query), [one.document.name for one in pair])
+        digests = side_by_side(*(digest_of(candidate, asked) for candidate in pair))
+        first, second = (
+            kit.item(candidate, float(score), digest.sentences)
+            for (candidate, score), digest in zip(sure, digests, strict=True)
+        )
         told = {
             "request.answers": [as_prompted(candidate) for candidate in pair],
             "item.description": [as_prompted(candidate) for candidate in pair],
@@ -57,9 +63,11 @@ class Compare:
             "request.details_requested": wanted,
         }
         reply = await kit.ask(COMPARING, query, **told)
-        comparison = f"{first.name}: {first.description}\n\n{second.name}: {second.description}"
+        comparison: str | dict[str, Any] = "\n\n".join(
+            f"{item.name}: {digest.text}" for item, digest in zip((first, second), digests, strict=True)
+        )
         if reply is not None:
-            comparison = str(reply["comparison"]).strip()
+            comparison = said_of(reply["comparison"])
             if not comparison:
                 raise BadModelReply("the model wrote no comparison")
         return ToolAnswer((CompareItems(comparison, _side(first), _side(second)),), (first, second))

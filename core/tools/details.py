@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.documents import Candidate
+from core.errors import BadModelReply
 from core.messages import ItemDetails
 from core.prompting.variables import Value
 from core.query import Query
 from core.ranking import as_prompted
 from core.tools import rules
-from core.tools.base import Choice, Kit, ToolAnswer, asked_of, text_in
+from core.tools.base import Choice, Kit, ToolAnswer, asked_of, said_of, text_in
+from core.tools.digest import digest_of
 from core.tools.find import find_item
 
 CHOOSING = "DetectQueryTypePrompt"
@@ -54,6 +56,9 @@ class Details:
         candidate, score = found
         details, explanation = await _extracted(candidate, wanted, query, kit)
         text = details if isinstance(details, str) else ""
+        if not details:
+            digest = digest_of(candidate, rules.beside_names(wanted, [candidate.document.name]))
+            details, text = digest.text, digest.sentences
         item = kit.item(candidate, float(score), text)
         said = ItemDetails(
             name=item.name,
@@ -81,11 +86,11 @@ async def _extracted(
     reply = await kit.ask(EXTRACTING, query, **told)
     if reply is None:
         return "", ""
-    details = reply["requested_details"]
-    if isinstance(details, list):
-        details = "\n".join(str(one) for one in details)
     context = str(reply.get("additional_context") or "").strip()
-    return (details if isinstance(details, dict) else str(details)), context
+    details = said_of(reply["requested_details"])
+    if not details:
+        raise BadModelReply("the model told no details")
+    return details, context
 
 
 def _name(query: Query, kit: Kit) -> str:

@@ -10,12 +10,16 @@ from functools import lru_cache
 from core.query import Query, Shown
 
 # All patterns are for `folded` text: lower case, no accents, one space for what is no letter or digit.
-_COMPARE = re.compile(
+_COMPARING = (
     r"\b(?:compar(?:e|es|ed|ing|ison|isons|ar|a|ame|ez|er|aison|acao|acion)|versus|vs|confront(?:a|ami|are|o)"
     r"|paragon(?:a|are|o)|vergleich(?:e|en)?|unterschied(?:e)?|differences?|diferencias?|diferencas?"
     r"|differenz[ae])\b"
-    r"|\b(?:better|cheaper|healthier|meglio|mejor|besser|mieux|melhor)\b.*\b(?:or|than|o|oder|als|ou|que)\b"
     r"|比较|比較|对比|對比|区别|區別|差别|差別|比べ|違い|비교|차이"
+)
+_COMPARE_WORD = re.compile(_COMPARING)
+_COMPARE = re.compile(
+    rf"{_COMPARING}"
+    r"|\b(?:better|cheaper|healthier|meglio|mejor|besser|mieux|melhor)\b.*\b(?:or|than|o|oder|als|ou|que)\b"
 )
 _ENSEMBLE = re.compile(
     r"\b(?:menus?|menue|itinerar\w*|itineraire|day trip|road trip|meal plan|outfits?|reiseplan|tagesausflug"
@@ -79,6 +83,18 @@ def quoted(text: str) -> str | None:
 def asks(text: str) -> bool:
     """Whether it is put as a question, so that a name in it may be what it is about."""
     return any(mark in text for mark in "?？") or _ASKS.search(folded(text)) is not None
+
+
+def beside_names(text: str, names: Iterable[str]) -> str:
+    """What a question says beside these names and the words by which more is asked about them or they are
+    compared; in the form of `folded`, "" if nothing."""
+    rest = folded(text)
+    for name in sorted(map(folded, names), key=len, reverse=True):
+        rest = rest.replace(name, " ") if name else rest
+    for pattern in (_DETAILS, _COMPARE_WORD):
+        rest = pattern.sub(" ", rest)
+    # "Sanremo e Taggia": what stands between two names is no question.
+    return " ".join(word for word in rest.split() if len(word) > 1 or not word.isascii())
 
 
 def may_be_for_a_tool(text: str) -> bool:

@@ -13,7 +13,7 @@ from core.settings import Settings
 from server.cli.client import Api, connect
 from server.cli.context import Context
 from server.cli.documents import all_documents
-from server.cli.output import Output, output_options
+from server.cli.output import Output, counted, output_options
 
 
 @click.command("delete")
@@ -65,5 +65,6 @@ def _report(gone: dict[str, Any], output: Output) -> None:
         output.json(gone)
     else:
         output.line(
-            f"deleted {gone['documents']} documents ({gone['chunks']} chunks); {gone['left']} chunks left"
+            f"deleted {counted(gone['documents'], 'document')} ({counted(gone['chunks'], 'chunk')}); "
+            f"{counted(gone['left'], 'chunk')} left"
         )

@@ -30,7 +30,7 @@ from core.tags import read as read_tags
 from server.cli.client import Api, connect
 from server.cli.context import Context
 from server.cli.documents import all_documents
-from server.cli.output import Output, output_options
+from server.cli.output import Output, counted, output_options
 
 BATCH_ITEMS = 100
 BATCH_BYTES = 4_000_000
@@ -45,6 +45,7 @@ class Report:
     counts: Counter[str] = field(default_factory=Counter)
     chunks: int = 0
     not_loaded: list[dict[str, Any]] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)  # of those replaced that are as they were else
     document_ids: set[str] = field(default_factory=set)
     deleted: int = 0
     would_go: list[str] = field(default_factory=list)
@@ -52,7 +53,9 @@ class Report:
     def note(self, outcome: dict[str, Any]) -> None:
         kind = outcome["kind"]
         self.counts[kind] += 1
-        if kind in ("added", "replaced"):
+        if kind == "replaced" and outcome["reason"]:
+            self.reasons[outcome["reason"]] += 1
+        elif kind in ("added", "replaced"):
             self.chunks += outcome["chunks"]
         if outcome["document_id"] and kind != "failed":
             self.document_ids.add(outcome["document_id"])
@@ -112,6 +115,9 @@ async def _load(
             output.note("nothing was deleted (--replace), because something failed")
         elif replace:
             await _delete_others(api, site, report)
+        known = (await api.json("GET", "/sites"))["details"]
+        if any(one["name"] == site and one["access"] == "private" for one in known):
+            output.note(f"{site} is private: only keys and people that may read it see it (docs/auth.md)")
     return report
 
 
@@ -228,6 +234,7 @@ def _tell(report: Report, site: str, output: Output, *, dry_run: bool) -> None:
         counts = {"would load": report.counts["would load"], **{k: counts[k] for k in ("skipped", "failed")}}
     if output.as_json:
         told: dict[str, Any] = {"site": site, **counts, "chunks": report.chunks, "deleted": report.deleted}
+        told["replaced_reasons"] = dict(report.reasons)
         output.json({**told, "not_loaded": report.not_loaded, "would_delete": report.would_go})
         return
     for url in report.would_go:
@@ -236,10 +243,15 @@ def _tell(report: Report, site: str, output: Output, *, dry_run: bool) -> None:
         if one["kind"] == "failed" or not output.quiet:
             named = f" {one['name'] or one['url']}" if one["name"] or one["url"] else ""
             click.echo(f"{one['kind']}: {one['source']}{named}: {one['reason']}", err=True)
-    summary = ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    why = "".join(f" ({reason}: {number})" for reason, number in report.reasons.items())
+    summary = ", ".join(
+        f"{number} {kind}{why if kind == 'replaced' else ''}" for kind, number in counts.items()
+    )
     gone = f", {report.deleted} deleted" if report.deleted else ""
     output.line(
-        f"{site}: {summary}{gone} ({report.chunks} chunks stored)" if not dry_run else f"{site}: {summary}"
+        f"{site}: {summary}{gone} ({counted(report.chunks, 'chunk')} stored)"
+        if not dry_run
+        else f"{site}: {summary}"
     )
 
 

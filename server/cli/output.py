@@ -69,3 +69,8 @@ class Output:
         for row in rows:
             table.add_row(*(escape(str(cell)) for cell in row))
         self.console.print(table)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 document`, `2 documents`: for nouns that take an s."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -33,7 +33,7 @@ from core.prompting.watch import places
 from core.query import Query
 from core.settings import Settings
 from server.cli.context import Context
-from server.cli.output import Output, output_options
+from server.cli.output import Output, counted, output_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -78,7 +78,8 @@ def check_command(context: Context, files: tuple[Path, ...], quiet: bool) -> Non
     else:
         for problem in problems if not quiet else errors:
             output.line(said(problem), style="red" if problem.severity == "error" else "yellow")
-        output.note(f"{len(errors)} errors, {len(problems) - len(errors)} warnings")
+        warnings = counted(len(problems) - len(errors), "warning")
+        output.note(f"{counted(len(errors), 'error')}, {warnings}")
     if errors:
         raise SystemExit(1)
 

@@ -25,6 +25,7 @@ from core.messages import (
     NoResults,
     Results,
     Summary,
+    UsedMemories,
 )
 from core.query import Mode, Query
 from server.auth import caller_of, readable_sites
@@ -92,6 +93,9 @@ class Written(Result):
         str | None,
         Field(description="How much of the question they answer, by the model; null: nobody judged it."),
     ]
+    extractive: Annotated[
+        bool, Field(description="No model wrote it: it is put together from the sources' sentences.")
+    ]
 
 
 class BackQuestion(Result):
@@ -105,6 +109,13 @@ class Back(Result):
 
     text: str
     questions: list[BackQuestion]
+
+
+class Used(Result):
+    """A remembered fact that the answer takes into account."""
+
+    memory_id: Annotated[str, Field(description="For the tool forget.")]
+    text: str
 
 
 class Fault(Result):
@@ -124,6 +135,9 @@ class AskResult(Result):
             description="Set: ask the person this, then call again with what they say as `query` and with "
             "`query` at the end of `prev`."
         ),
+    ]
+    used_memories: Annotated[
+        list[Used], Field(description="What is remembered of the person and was taken into account.")
     ]
     messages: Annotated[
         list[dict[str, Any]],
@@ -206,15 +220,22 @@ def _told(query: Query, messages: Sequence[Message]) -> Told:
         answer=next((_written(m) for m in messages if isinstance(m, GeneratedAnswer)), None),
         summary=next((m.message for m in messages if isinstance(m, Summary)), None),
         ask_user=next((_back(m) for m in messages if isinstance(m, AskUser)), None),
+        used_memories=[
+            Used(memory_id=one["memory_id"], text=one["text"])
+            for message in messages
+            if isinstance(message, UsedMemories)
+            for one in message.items
+        ],
         messages=[message_body(message) for message in beside],
         degraded=any(message.degraded for message in messages if isinstance(message, Complete)),
         notice="; ".join(failure.message for failure in failures) or nothing,
         errors=[Fault(code=one.code, message=one.message) for one in failures],
     )
-    # Where the model judged nothing, what there is was only searched for: the agent must know that the call
-    # failed, and may use it all the same.
+    # Where the model judged and wrote nothing, what there is was only searched for: the agent must know that
+    # the call failed, and may use it all the same.
     judged = any(item.ranking_type != "RETRIEVAL" for item in items)
-    useful = judged or any((beside, data.answer, data.summary, data.ask_user))
+    written = any(isinstance(m, GeneratedAnswer | Summary) and not m.extractive for m in messages)
+    useful = judged or written or bool(beside) or data.ask_user is not None
     return Told(
         "\n\n".join(_as_text(data, beside)), data, failed=failures[0].code if failures and not useful else ""
     )
@@ -231,7 +252,7 @@ def _written(message: GeneratedAnswer) -> Written:
         )
         for one in message.items
     ]
-    return Written(text=message.answer, sources=sources, found=message.found)
+    return Written(text=message.answer, sources=sources, found=message.found, extractive=message.extractive)
 
 
 def _back(message: AskUser) -> Back:
@@ -269,6 +290,8 @@ def _as_text(data: AskResult, beside: Sequence[Message]) -> Iterator[str]:
     yield from _beside_as_text(beside)
     for number, one in enumerate(data.results, 1):
         yield f"{number}. {one.title} ({one.site}, id {one.id})\n{one.url}\n{one.text}"
+    if data.used_memories:
+        yield "\n".join(["Remembered of the person:", *(f"- {one.text}" for one in data.used_memories)])
 
 
 def _choices(asked: Back) -> Iterator[str]:

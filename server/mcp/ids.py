@@ -13,7 +13,8 @@ def item_id(site: str, document_id: str) -> str:
 
 def parts_of(given: str) -> tuple[str, str]:
     """(site, document id) of an id. Raises BadQuery for what is none."""
-    site, slash, document_id = given.partition("/")
-    if not slash:
-        raise BadQuery("`id` must be an id from the results of search or ask", field="id")
-    return check_site_name(site), check_document_id(document_id)
+    site, _, document_id = given.partition("/")
+    try:
+        return check_site_name(site), check_document_id(document_id)
+    except BadQuery:
+        raise BadQuery("`id` must be an id from the results of search or ask", field="id") from None

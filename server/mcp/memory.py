@@ -94,7 +94,10 @@ async def remember(call: Call, given: RememberArguments) -> Told:
     request = Request(
         text=given.text, kind=given.kind or kind_of(given.text), sensitive=is_sensitive(given.text)
     )
-    told = await _memory(call).remember(query, request)
+    memory = _memory(call)
+    # The prompt is about messages, and this is what one would say.
+    (request,) = await memory.weighed(query.with_(text=f"Remember: {given.text}"), [request])
+    told = await memory.remember(query, request)
     data = RememberResult(memory_id=told.memory_id, text=told.item_to_remember, confirm=told.confirm)
     return Told(told.message, data)
 

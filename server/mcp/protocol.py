@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -106,7 +107,7 @@ async def _call_tool(
     except InputWanted as wanted:
         return wanted.result
     except ValidationError as wrong:
-        return _failure("bad_request", _reasons(wrong))
+        return _failure("bad_request", _reasons(wrong), _place(wrong.errors()[0]["loc"]))
     except AskError as failed:
         return _failure(failed.code, failed.message, failed.field)
     except MCPError:
@@ -210,11 +211,12 @@ def _failure(code: str, message: str, field: str | None = None) -> types.CallToo
 
 def _reasons(wrong: ValidationError) -> str:
     """What is wrong with which argument; the value itself is not repeated."""
-    parts = []
-    for error in wrong.errors(include_url=False, include_input=False, include_context=False):
-        place = ".".join(str(part) for part in error["loc"])
-        parts.append(f"`{place[:80]}`: {error['msg']}")
-    return "; ".join(parts)
+    errors = wrong.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"`{_place(error['loc'])}`: {error['msg']}" for error in errors)
+
+
+def _place(loc: Sequence[str | int]) -> str:
+    return ".".join(str(part) for part in loc)[:80]
 
 
 def _progress(ctx: Context) -> Any:

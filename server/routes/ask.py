@@ -13,7 +13,7 @@ from core.messages import Complete, Failure, Message
 from server.auth import Caller, may_store, readable_sites, require
 from server.keys import FEEDBACK, PIPELINE, RUNS, SETTINGS
 from server.middleware import json_response
-from server.params import Asked, asked_from, json_body, read_params
+from server.params import Asked, Params, asked_from, json_body, read_params, wants_stream
 from server.runs import NOBODY, Run
 from server.sse import COMMENT, HEADERS, event, open_stream
 from server.wire import DIALECTS, PROMISING, PROTOCOLS, Asking, Dialect, Promised, Sent, stopped
@@ -33,11 +33,12 @@ ACTIONS = ("checkin", "cancel")
 async def ask(request: web.Request) -> web.StreamResponse:
     """Contract section 4."""
     caller = require(request, "read")
-    if last_event_id := request.headers.get("Last-Event-ID"):
+    params = await read_params(request)
+    last_event_id = request.headers.get("Last-Event-ID")
+    if last_event_id and _reads_events(request, params):
         found = request.app[RUNS].find(last_event_id, _bound_to(caller))
         # A run that is over or forgotten is not run again: 204 also tells an EventSource to stop asking.
         return await _send(request, *found) if found else web.Response(status=204)
-    params = await read_params(request)
     structured = isinstance(params.raw("query"), Mapping)
     # Until it is known what is spoken, the shape of the body tells in what words to refuse.
     name = PROTOCOLS["structured" if structured else "legacy"]
@@ -61,6 +62,15 @@ async def ask(request: web.Request) -> web.StreamResponse:
         return json_response(DIALECTS[name].refusal(failed), status=failed.status)
     dialect = DIALECTS[name](Asking(asked.query, asked.response_format))
     return await _answer(request, caller, asked, dialect)
+
+
+def _reads_events(request: web.Request, params: Params) -> bool:
+    """Whether the client reads a stream, which alone can be taken up again; one JSON value is an answer by
+    itself. What is wrong with the question does not matter to one that was begun."""
+    try:
+        return wants_stream(flattened(params), request.headers.get("Accept", ""))
+    except AskError:
+        return True
 
 
 @routes.head("/ask")
@@ -140,7 +150,7 @@ async def _awaited(request: web.Request, caller: str) -> object:
 
 
 async def _send(request: web.Request, run: Run, after: int) -> web.StreamResponse:
-    response = await open_stream(request)
+    response = await open_stream(request, resumable=True)
     # A client that left shows at the next write: no error, and the run knows that it lost a reader.
     with suppress(ConnectionResetError):
         async with aclosing(run.read(after, every_s=request.app[RUNS].heartbeat_s)) as frames:

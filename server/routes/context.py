@@ -16,7 +16,7 @@ from core.prompting.fill import fill
 from core.query import Identity, Query
 from server.applications import check_application
 from server.auth import Caller, owner, require, speaking_for
-from server.keys import FACTS, LIBRARY, MEMORY, WHITEBOARDS
+from server.keys import CONVERSATIONS, FACTS, LIBRARY, MEMORY, WHITEBOARDS
 from server.middleware import json_response
 from server.params import json_body
 
@@ -49,7 +49,7 @@ async def context_of(request: web.Request, body: Mapping[str, Any]) -> dict[str,
     messages = _messages(body.get("messages"))
     most = _tokens(body.get("max_tokens"))
     site = scopes.get("application", "")
-    await check_application(request, site, field="scopes")
+    await check_application(request, site, field="scopes.application")
     boards = request.app[WHITEBOARDS]
 
     stored = 0
@@ -69,6 +69,9 @@ async def context_of(request: web.Request, body: Mapping[str, Any]) -> dict[str,
     )
     facts = await request.app[FACTS].recall(asking)
     board = await boards.current(identity, conversation_id)
+    if store:
+        known = [fact.memory_id for fact in facts]
+        await request.app[CONVERSATIONS].note_used(identity, conversation_id, known)
     board_text = await boards.as_text(identity, conversation_id, site=site)
     facts, text = _fitting(request, facts, board_text, site, most)
     return {
@@ -87,7 +90,11 @@ def _speaker(request: web.Request, scopes: Mapping[str, str], *, changes: bool) 
     """Whom the agent speaks for: the caller, or the user it names and may name."""
     if "user" not in scopes:
         return owner(request, changes=changes)
-    named: Caller = speaking_for(require(request, "read"), scopes["user"])
+    caller = require(request, "read")
+    try:
+        named: Caller = speaking_for(caller, scopes["user"])
+    except BadQuery as wrong:
+        raise BadQuery(wrong.message, field="scopes.user") from None
     assert named.identity is not None
     return named.identity
 
@@ -113,7 +120,7 @@ async def _remember(
     asked = [one for one in asked_of_memory(query.text).requests if one.action == "remember"]
     if not asked:
         memory.learn(query)
-    return [await _kept(memory, query, one) for one in asked]
+    return [await _kept(memory, query, one) for one in await memory.weighed(query, asked)]
 
 
 async def _kept(memory: Memory, query: Query, asked: Request) -> dict[str, Any]:
@@ -175,11 +182,11 @@ def _scopes(value: Any) -> dict[str, str]:
     found = {}
     for name, one in value.items():
         if name not in SCOPES:
-            raise BadQuery(f"a scope is one of {', '.join(SCOPES)}", field="scopes")
+            raise BadQuery(f"a scope is one of {', '.join(SCOPES)}", field=f"scopes.{name}"[:80])
         if one is None:
             continue
         if not isinstance(one, str) or not one.strip() or one.strip() == "*" or len(one) > 256:
-            raise BadQuery(f"`scopes.{name}` is an id: 1-256 characters and not `*`", field="scopes")
+            raise BadQuery(f"`scopes.{name}` is an id: 1-256 characters and not `*`", field=f"scopes.{name}")
         found[name] = one.strip()
     return found
 
@@ -188,13 +195,14 @@ def _conversation(value: Any, scopes: Mapping[str, str]) -> str:
     """The conversation's id, "" where none is given. One that is named twice is the same."""
     if value is not None and not isinstance(value, str):
         raise BadQuery("`conversation_id` is a text", field="conversation_id")
-    given = [(value or "", "conversation_id"), (scopes.get("thread", ""), "scopes")]
+    given = [(value or "", "conversation_id"), (scopes.get("thread", ""), "scopes.thread")]
     for one, field in given:
         if one and not ID.fullmatch(one):
-            name = "conversation_id" if field == "conversation_id" else "scopes.thread"
-            raise BadQuery(f"`{name}` is 1-128 of A-Z a-z 0-9 . _ : ~ -", field=field)
+            raise BadQuery(f"`{field}` is 1-128 of A-Z a-z 0-9 . _ : ~ -", field=field)
     if value and scopes.get("thread", value) != value:
-        raise BadQuery("`conversation_id` and `scopes.thread` are two names of one thing", field="scopes")
+        raise BadQuery(
+            "`conversation_id` and `scopes.thread` are two names of one thing", field="scopes.thread"
+        )
     return value or scopes.get("thread", "")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from core.conversation_rows import Conversation
+from core.conversation_rows import Conversation, for_owner
 from core.errors import BadQuery, Forbidden
 from core.identity import COOKIE_REALM, new_visitor
 from core.query import Identity
@@ -36,7 +36,7 @@ async def start(request: web.Request) -> web.Response:
         raise Forbidden(f"this credential speaks for nobody: name a user with `{USER_HEADER}`")
     if not may_store(request):
         raise Forbidden("a conversation is started on this server's own page")
-    body = await json_body(request)
+    body = _only(await json_body(request), "id", "title")
     wanted, title = _text(body, "id"), _text(body, "title")
     person = caller.identity or Identity(COOKIE_REALM, new_visitor())
     overview, new = await request.app[CONVERSATIONS].start(person, wanted or None, title)
@@ -71,7 +71,7 @@ async def show(request: web.Request) -> web.Response:
 async def rename(request: web.Request) -> web.Response:
     """`{title}` -> the conversation's overview."""
     person = owner(request, changes=True)
-    title = _text(await json_body(request), "title")
+    title = _text(_only(await json_body(request), "title"), "title")
     found = await request.app[CONVERSATIONS].rename(person, request.match_info["id"], title)
     return json_response(asdict(found.overview))
 
@@ -92,7 +92,7 @@ async def whiteboard(request: web.Request) -> web.Response:
     return json_response(
         {
             "id": found.overview.id,
-            "entries": [asdict(entry) for entry in found.board],
+            "entries": [for_owner(entry) for entry in found.board],
             "max": request.app[WHITEBOARDS].max_entries,
             "pending": found.pending,
         }
@@ -110,7 +110,7 @@ async def export(request: web.Request) -> web.Response:
     accepted = "markdown" if "text/markdown" in request.headers.get("Accept", "") else "json"
     found = await request.app[CONVERSATIONS].get(person, request.match_info["id"])
     if FORMATS.get(named, accepted) == "json":
-        whole = _whole(found) | {"whiteboard": [asdict(entry) for entry in found.board]}
+        whole = _whole(found) | {"whiteboard": [for_owner(entry) for entry in found.board]}
         response = json_response(whole)
         name = "conversation.json"
     else:
@@ -146,7 +146,7 @@ def markdown(found: Conversation) -> str:
 def _whole(found: Conversation) -> dict[str, Any]:
     return {
         **asdict(found.overview),
-        "turns": [asdict(turn) for turn in found.turns],
+        "turns": [for_owner(turn) for turn in found.turns],
         "messages": [asdict(said) for said in found.messages],
     }
 
@@ -173,6 +173,13 @@ def _place(cursor: str) -> tuple[float, int] | None:
     if place is None:
         raise BadQuery("`cursor` is not one of this list", field="cursor")
     return float(place[1]), int(place[2])
+
+
+def _only(body: dict[str, Any], *fields: str) -> dict[str, Any]:
+    """Raises BadQuery naming a field that is none: what is misspelt would only seem to count."""
+    for name in sorted(set(body) - set(fields)):
+        raise BadQuery(f"`{name[:80]}` is none of {', '.join(fields)}", field=name[:80])
+    return body
 
 
 def _text(body: dict[str, Any], name: str) -> str:

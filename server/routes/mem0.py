@@ -3,7 +3,8 @@
 Paths, fields and replies are those of Mem0's platform (its published OpenAPI document, and the requests that
 `mem0ai` and Semantic Kernel's Mem0 client send). `app_id`, `agent_id`, `run_id` and `user_id` are our
 application, agent, thread and user; they count only for a credential that may act for users, and name ids of
-that credential's own realm: two programs' users never meet.
+that credential's own realm: two programs' users never meet. A request that names its user by our header
+(`X-User-Id`, which Mem0's clients do not send) reaches that user's memories alone.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from aiohttp import web
+from multidict import MultiMapping
 
 from core.errors import BadQuery, Forbidden, NotFound
 from core.memory import MAX_FACT_CHARS, Change, Detected, Fact, Place, Reach, Request, Stored
 from core.query import Identity, Query
 from core.settings import seconds_of
-from server.auth import Caller, check_user, may_store, owner, require
+from server.auth import Caller, check_user, may_store, owner, require, speaking_for
 from server.keys import CLOCK, EXTRACTOR, FACTS, SETTINGS
 from server.middleware import json_response
 from server.params import json_body
@@ -253,7 +255,7 @@ async def entities(request: web.Request) -> web.Response:
             "updated_at": _iso(one["updated_at"]),
             "metadata": {},
         }
-        for one in await request.app[FACTS].entities(caller.realm)
+        for one in await request.app[FACTS].entities(_everything(caller))
     ]
     return json_response({"count": len(found), "next": None, "previous": None, "results": found})
 
@@ -345,17 +347,28 @@ def _program(request: web.Request) -> Caller:
 
 
 def _by_id(request: web.Request, *, changes: bool) -> Reach:
-    """What a request that names a memory alone may touch: a program its users' facts, a person their own."""
+    """What a request that names a memory alone may touch: a program its users' facts, or those of the one
+    user that it speaks for; a person their own."""
     caller = require(request, "read")
     if changes and not may_store(request):
         raise Forbidden("this is changed on this server's own page")
     if caller.via not in ("anonymous", "cookie") and caller.may("act-as"):
-        return Reach(caller.realm, None, whole=True)
+        return _everything(caller)
     return Reach.of(owner(request, changes=changes))
 
 
+def _everything(caller: Caller) -> Reach:
+    """All that a program reaches: its realm, or the user of the request's header."""
+    if caller.named and caller.identity is not None:
+        return Reach.of(caller.identity)
+    return Reach(caller.realm, None, whole=True)
+
+
 def _reach(caller: Caller, ids: Mapping[str, Any]) -> Reach:
-    """Raises BadQuery for no id, and for one that is empty, `*`, or no id at all."""
+    """The memories under these ids, of the user alone that the request speaks for, if it names one.
+
+    Raises BadQuery for no id, and for one that is empty, `*`, or no id at all, Forbidden for another user's.
+    """
     if not ids:
         raise BadQuery(f"say whose memories: one of {', '.join(IDS)}", field="user_id")
     checked: dict[str, str] = {}
@@ -366,6 +379,8 @@ def _reach(caller: Caller, ids: Mapping[str, Any]) -> Reach:
             checked[IDS[name]] = check_user(str(value))
         except BadQuery as wrong:
             raise BadQuery(wrong.message.replace("a user's id", f"`{name}`"), field=name) from None
+    if caller.named and caller.identity is not None:
+        speaking_for(caller, checked.setdefault("user", caller.identity.user))
     return Reach(
         caller.realm,
         checked.get("user"),
@@ -376,7 +391,12 @@ def _reach(caller: Caller, ids: Mapping[str, Any]) -> Reach:
 
 
 def _ids_in(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The ids that are given; null is not given, empty is (and refused)."""
+    """The ids that are given; null is not given, empty is (and refused). Raises BadQuery for one that an
+    address has more than once: it would be read as one of them."""
+    if isinstance(values, MultiMapping):
+        for name in IDS:
+            if len(values.getall(name, [])) > 1:
+                raise BadQuery(f"`{name}` is given more than once", field=name)
     return {name: values[name] for name in IDS if name in values and values[name] is not None}
 
 

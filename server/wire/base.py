@@ -14,7 +14,7 @@ Body = dict[str, Any]
 ResponseFormat = Literal["conv_search", "chatgpt_app"]
 
 # Fields whose emptiness says something; any other that has no value is left out.
-NULL_FIELDS = frozenset({"memory_id"})
+NULL_FIELDS = frozenset({"memory_id", "model", "cache", "prompt"})
 
 
 class Frame(NamedTuple):

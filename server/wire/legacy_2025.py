@@ -12,12 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from core.messages import (
+    AskUser,
     CompareItems,
     Complete,
     EnsembleResult,
     Failure,
+    Forgotten,
     Irrelevant,
     ItemDetails,
+    Memories,
     NoResults,
     Results,
     Summary,
@@ -31,9 +34,9 @@ INTERMEDIATE = "intermediate_message"
 class Legacy2025(Legacy):
     """`legacy` with these differences in the stream.
 
-    An item that `item_details` or `ensemble_result` shows is no `result_batch` too. A comparison comes once
-    more as `summary`, after its items. `no_results`, `error` and `site_is_irrelevant_to_query` come after an
-    `intermediate_message` of the same words.
+    An item that `item_details` or `ensemble_result` shows is no `result_batch` too; `item_details` has its
+    words as `message`, too. A comparison comes once more as `summary`, after its items. What some pages have
+    no case for comes after an `intermediate_message` (`memories`, `forgotten`: `ask_user`) of the same words.
     """
 
     def __init__(self, asking: Asking) -> None:
@@ -52,22 +55,29 @@ class Legacy2025(Legacy):
                 return
             case ItemDetails():
                 self._shown.add((message.site, message.document_id))
+                (frame,) = super().frames(message)
+                told = f"{message.name}: {_text(message.details, '; ')}"
+                yield Frame(frame.name, {**frame.body, "message": told})
+                return
             case EnsembleResult():
                 self._shown |= set(_put_together(message.result))
+                yield self._in_words(_menu(message.result.get("recommendations", {})))
             case CompareItems():
                 self._compared = Summary(_text(message.comparison))
             case NoResults() | Failure() | Irrelevant():
-                yield Frame(
-                    None,
-                    {
-                        "message_type": INTERMEDIATE,
-                        "message": message.message,
-                        "query_id": self._query.query_id,
-                    },
-                )
+                yield self._in_words(message.message)
+            case Forgotten() | Memories():
+                facts = [str(one.get("text") or "") for one in message.items]
+                named = [fact for fact in facts if fact not in message.message]
+                # The one type of plain words that all of those pages leave standing without an item.
+                yield from super().frames(AskUser("\n".join([message.message, *named])))
             case Complete():
                 yield from self._comparison()
         yield from super().frames(message)
+
+    def _in_words(self, told: str) -> Frame:
+        body = {"message_type": INTERMEDIATE, "message": told, "query_id": self._query.query_id}
+        return Frame(None, body)
 
     def _comparison(self) -> Iterator[Frame]:
         if self._compared is not None:
@@ -75,11 +85,23 @@ class Legacy2025(Legacy):
             yield from super().frames(told)
 
 
-def _text(comparison: str | dict[str, Any]) -> str:
-    """A comparison by points as lines."""
-    if isinstance(comparison, str):
-        return comparison
-    return "\n".join(f"{point}: {said}" for point, said in comparison.items())
+def _text(told: Any, between: str = "\n") -> str:
+    """What is told by points as lines."""
+    if isinstance(told, dict):
+        return between.join(f"{point}: {_text(said, ', ')}" for point, said in told.items())
+    if isinstance(told, list):
+        return between.join(_text(one, ", ") for one in told)
+    return str(told)
+
+
+def _menu(put_together: dict[str, Any]) -> str:
+    """Theme, items and tips of an ensemble on lines that are also read without line ends."""
+    lines = [str(put_together.get("theme") or "")]
+    for one in put_together.get("items", []):
+        told = f"{one.get('category') or ''}: {one.get('name') or ''}. {one.get('description') or ''}"
+        lines.append(told.removeprefix(": ").removesuffix(". "))
+    lines += map(str, put_together.get("overall_tips", []))
+    return "\n".join(line if line[-1] in ".!?。！？" else f"{line}." for line in lines if line)
 
 
 def _put_together(result: dict[str, Any]) -> Iterator[tuple[Any, Any]]:

@@ -16,6 +16,7 @@ from core.messages import (
     GeneratedAnswer,
     Header,
     Item,
+    ItemDetails,
     Message,
     Question,
     Results,
@@ -139,11 +140,11 @@ def _file(title: str, defs: Mapping[str, Schema], one_of: Iterable[Schema]) -> S
 
 
 def _bodies(more: Mapping[str, Schema] = NO_MORE) -> dict[str, Schema]:
-    """By message type: type and fields, as `server.wire.base.message_body` writes them; and `more`.
+    """By message type: type and fields, as `server.wire.base.message_body` writes them, or as `more` has.
 
     A header's type is the name that the operator gave it: any other.
     """
-    bodies: dict[str, Schema] = {**more}
+    bodies: dict[str, Schema] = {}
     for kind in MESSAGES:
         if kind is Results:
             schema = _object({"results": _array(_ref("item"))})
@@ -152,6 +153,7 @@ def _bodies(more: Mapping[str, Schema] = NO_MORE) -> dict[str, Schema]:
         else:
             continue
         bodies[kind.type] = _with(schema, message_type=_const(kind.type))
+    bodies |= more
     named = {"type": "string", "not": {"enum": sorted(bodies)}}
     bodies[Header.type] = _object({"message_type": named, "content": TEXT})
     return bodies
@@ -181,7 +183,9 @@ def _legacy(title: str = "An event of the legacy dialect", more: Mapping[str, Sc
 
 def _legacy_2025() -> Schema:
     told = _object({"message_type": _const(INTERMEDIATE), "message": TEXT})
-    return _legacy("An event of the legacy-2025 dialect", {INTERMEDIATE: told})
+    details = _with(of_fields(ItemDetails), message_type=_const(ItemDetails.type), message=TEXT)
+    more = {INTERMEDIATE: told, ItemDetails.type: details}
+    return _legacy("An event of the legacy-2025 dialect", more)
 
 
 def _without_type(body: Schema) -> Schema:

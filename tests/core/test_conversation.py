@@ -161,6 +161,46 @@ async def test_keeping_twice_is_one_turn_and_outlives_its_caller(make: Make) -> 
     assert len((await conversations.get(ANNA, "c")).turns) == 1
 
 
+async def test_turn_that_is_still_being_stored_is_in_the_history_once(make: Make, database: Database) -> None:
+    conversations = make(message_limit=2)
+    for name in ("soup", "stew"):
+        await told(conversations, question(name))
+    async with database._writing:
+        for owner, name in ((ANNA, "tart"), (BEN, "curry")):
+            record = conversations.record(question(name, owner))
+            assert record is not None
+            record.see(Results((item(name),)))
+            conversations.keep(record)
+        await asyncio.sleep(0)
+        while_storing = await conversations.history(ANNA, "c")
+        assert (await conversations.history(ANNA, "other")).turns == ()
+    assert [turn.asked for turn in while_storing.turns] == ["stew", "tart"]
+    assert while_storing.last_n == 3
+    # Also where it is stored between the look at what is being stored and the end of reading.
+    reading, _ = await asyncio.gather(conversations.history(ANNA, "c"), conversations.stored())
+    assert [turn.asked for turn in reading.turns] == ["stew", "tart"]
+    stored = await conversations.history(ANNA, "c")
+    assert [(turn.asked, turn.shown) for turn in stored.turns] == [
+        (turn.asked, turn.shown) for turn in while_storing.turns
+    ]
+    assert stored.last_n == 3
+
+
+async def test_turn_that_is_erased_while_it_is_being_stored_is_not_in_the_history(
+    make: Make, database: Database
+) -> None:
+    conversations = make()
+    async with database._writing:
+        record = conversations.record(question("stew"))
+        assert record is not None
+        conversations.keep(record)
+        await asyncio.sleep(0)
+        erasing = asyncio.create_task(conversations.erase(ANNA))
+        await asyncio.sleep(0)
+        assert (await conversations.history(ANNA, "c")).turns == ()
+    await erasing
+
+
 async def test_failing_store_stops_nothing(make: Make, database: Database) -> None:
     conversations = make()
     await database.write(lambda c: c.exec_driver_sql("DROP TABLE turns"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -45,6 +46,7 @@ from tests.postgres import Postgres
 ANNA = Identity("cookie", "anna")
 # Tables of people without a word of theirs: digests, times and names of parts.
 TEXTLESS = {"erasures", "memory_confirmations"}
+WAIT_S = 30.0
 LIMITS = Limits(turns=1000, expiration_s=1e9, hold_unseen=False)
 
 
@@ -394,13 +396,19 @@ async def test_row_that_is_there_is_not_inserted_again(database: Database) -> No
     assert access == "public"
 
 
-async def test_failure_does_not_repeat_the_values(postgres_url: str, tmp_path: Path) -> None:
+async def test_failure_does_not_repeat_the_values(
+    postgres_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     database = await Database.open(postgres_url, tmp_path)
     secret = {"name": "a-secret-name", "access": "public", "created_at": 1.0}
     await database.write(lambda c: c.execute(sa.insert(sites).values(**secret)).close())
-    with pytest.raises(StoreError, match="duplicate key") as failed:
+    with pytest.raises(StoreError) as failed:
         await database.write(lambda c: c.execute(sa.insert(sites).values(**secret)).close())
-    assert "a-secret-name" not in str(failed.value)
+    (logged,) = [record for record in caplog.records if record.message == "database.failed"]
+    # The log says what it was, and whoever asks that it was.
+    assert "duplicate key" in logged.__dict__["reason"]
+    assert "duplicate key" not in str(failed.value)
+    assert "a-secret-name" not in f"{failed.value} {logged.__dict__}"
     await database.close()
 
 
@@ -422,6 +430,62 @@ async def test_nothing_of_a_deleted_row_is_left_in_the_files(
     await database.tidy()
     assert b"zebra" not in database_bytes()
     assert b"giraffe" in database_bytes()
+
+
+@pytest.fixture
+async def watched(tmp_path: Path) -> AsyncIterator[tuple[Database, sqlite3.Connection]]:
+    """A database with something deleted, and another process's transaction that still reads it."""
+    database = await Database.open(None, tmp_path)
+    await tell(database, "a zebra")
+    reader = sqlite3.connect(tmp_path / "askable.db", isolation_level=None)
+    reader.execute("BEGIN")
+    assert len(reader.execute("SELECT * FROM turns").fetchall()) == 1
+    await database.write(lambda c: c.execute(sa.delete(conversations)).close())
+    yield database, reader
+    reader.close()
+    await database.close()
+
+
+async def test_a_reader_of_sqlite_that_stays_holds_up_neither_tidying_nor_writers(
+    watched: tuple[Database, sqlite3.Connection],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    database, _ = watched
+    async with asyncio.timeout(WAIT_S):
+        await database.tidy()
+    assert "database.not_tidied" in caplog.text
+    assert database.untidy
+    # Between two tries others write.
+    monkeypatch.setattr("core.database.TIDY_PAUSES_S", (10 * WAIT_S,))
+    tidying = asyncio.create_task(database.tidy())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(WAIT_S):
+        await tell(database, "kept")
+    assert not tidying.done()
+    tidying.cancel()
+    # A writer beside another process's waits as long as ever.
+    waits = await asyncio.gather(
+        *(database.read(lambda c: c.exec_driver_sql("PRAGMA busy_timeout").scalar()) for _ in range(8))
+    )
+    assert set(waits) == {30_000}
+
+
+@pytest.mark.parametrize("how", ["tidy", "close"])
+async def test_what_could_not_be_tidied_is_tidied_later(
+    watched: tuple[Database, sqlite3.Connection],
+    database_bytes: Callable[[], bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    monkeypatch.setattr("core.database.TIDY_PAUSES_S", (0.0,))
+    database, reader = watched
+    await database.tidy()
+    assert b"zebra" in database_bytes()
+    reader.execute("COMMIT")  # and its connection stays: SQLite empties no log then by itself
+    await (database.tidy() if how == "tidy" else database.close())
+    assert b"zebra" not in database_bytes()
+    assert not database.untidy
 
 
 async def test_tidying_waits_for_no_reader_that_stays(

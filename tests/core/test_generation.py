@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from core.documents import Candidate, Document
 from core.errors import BadModelReply
-from core.generation import AnswerReader, Citations, Source, Written, choose, extract
+from core.generation import AnswerReader, Citations, Source, Written, choose, extract, uncited, whole
 from core.messages import Item
 from core.query import Query
 
 
-def found(name: str, text: str = "Some text.") -> tuple[Item, Candidate]:
-    document = Document("s", name, "v", f"https://e.example/{name}", name, ("Thing",), "en", b"{}", "", 1)
+def found(name: str, text: str = "Some text.", language: str = "en") -> tuple[Item, Candidate]:
+    document = Document("s", name, "v", f"https://e.example/{name}", name, ("Thing",), language, b"{}", "", 1)
     item = Item(document.url, name, "s", 80, "", {}, "FAST_TRACK", name)
     return item, Candidate(document, 0, text, 1.0, {})
 
@@ -70,7 +70,7 @@ def test_only_given_sources_are_cited_however_the_text_is_cut(cuts: list[int]) -
         ("- a [1]\n  - b [9]\n", "- a [1]\n  - b"),
         ("Two hours [1, 3] or [1,9; 3].", "Two hours [1][3] or [1][3]."),
         ("两个小时【1】，三个［9］。", "两个小时[1]，三个。"),
-        ("at [1999] or [a, b] or [ ] or [1-3]", "at [1999] or [a, b] or [ ] or [1-3]"),
+        ("at [1999] or [a, b] or [ ]", "at [1999] or [a, b] or [ ]"),
         ("  Two hours  ", "Two hours"),
         ("[9]", ""),
     ],
@@ -80,7 +80,117 @@ def test_a_number_that_goes_leaves_no_gap(written: str, shown: str, cuts: list[i
     assert let_through(Citations({1, 3}), written, cuts) == shown
 
 
-@given(st.text("ab [1293],.\n【】", max_size=60), st.lists(st.integers(0, 3), max_size=30))
+INVENTED = [
+    *(
+        "[99]",
+        "[1000]",
+        "[123456]",
+        "[7-99]",
+        "[7–99]",
+        "[7 to 99]",
+        "[#99]",
+        "[^99]",
+        "[^99^]",
+        "[source 99]",
+    ),
+    *("[Sources: 98, 99]", "[Quelle 99]", "[fonte 99]", "[来源99]", "[n=99]", "[ref. 99]", "[source #99]"),
+    *(
+        r"\[99\]",
+        "[9 9]",
+        "[98 and 99]",
+        "[98 & 99]",
+        "[98, and 99]",
+        "[98/99]",
+        "[98和99]",
+        "[[99]]",
+        "[[[99]]]",
+    ),
+    *(
+        "[ [99] ]",
+        r"\[\[99\]\]",
+        "【99†source】",
+        "【98:0†file.pdf】",
+        "〔99〕",
+        "[**99**]",
+        "[`99`]",
+        "[\u200b99]",
+    ),
+    *(
+        "[source 2024]",
+        "[#2024]",
+        "[2024, 99]",
+        "[99](https://evil.example/a?b)",
+        "[99](#99)",
+        "[٩٩]",
+        "[９９]",
+    ),
+    *("[99]: https://evil.example/a", "[^99]: <https://evil.example/a>", '[99](www.evil.example "t")'),
+]
+
+
+@pytest.mark.parametrize("written", INVENTED)
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_a_number_that_is_no_source_goes_however_it_is_written(written: str, cuts: list[int]) -> None:
+    citations = Citations({1, 3})
+    assert let_through(citations, f"Two {written}\nhours", cuts) == "Two\nhours"
+    assert not citations.any
+    assert let_through(Citations({1, 3}), f"Two [1]{written} hours", cuts) in (
+        "Two [1] hours",
+        "Two [1]hours",
+    )
+    assert let_through(Citations({1, 3}), f"Two\n{written}\nhours", cuts) == "Two\n\nhours"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        *((one, "[1][2][3]") for one in ("[1-3]", "[1–3]", "[1 to 3]", "[1, 2-3]", "[1-99]", "[^1-^3]")),
+        *((one, "[1][3]") for one in ("[1 and 3]", "[1 & 3]", "[1, and 3]", "[1 e 3]", "[1 3]", "[#1, #3]")),
+        *(
+            (one, "[1][3]")
+            for one in ("[sources 1, 3]", "[source 1 and source 3]", "[1, 3, 99]", "[1; 99 3]")
+        ),
+        *(
+            (one, "[1]")
+            for one in ("[source 1]", "[^1]", "[#1]", r"\[1\]", "[[1]]", "【1†L3】", "[01]", "[1, 1]")
+        ),
+        *((one, "[1]") for one in ("[1](https://a.example)", "[1, 2024]", "[Quelle 1]", "[99-1]")),
+        *((one, one) for one in ("[2024]", "[1999-2004]", "[2024-05]", "[1984, 1999]", "[see 1]", "[1.5]")),
+        *((one, one) for one in ("[2024-05-01]", "[10:30]", "[a1]", "[x]", "[3 cups]", "[-1]")),
+        *((one, one) for one in ("[text](https://a.example)", "[1234567]", "[nothing]")),
+        ("[1]: the first", "[1]: the first"),
+        ("[1] (see there)", "[1] (see there)"),
+        ("[1](see there)", "[1](see there)"),
+        ("[see [99]]", "[see]"),
+        ("[[1], [99]]", "[[1],]"),
+        ("[" + "1, " * 80 + "1]", "[" + "1, " * 80 + "1]"),
+    ],
+)
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_a_source_is_cited_however_its_number_is_written(written: str, shown: str, cuts: list[int]) -> None:
+    citations = Citations({1, 2, 3})
+    assert let_through(citations, f"Two hours {written}.", cuts) == f"Two hours {shown}."
+    assert citations.any == ("[1]" in shown)
+
+
+def test_a_year_that_is_a_source_is_one() -> None:
+    assert let_through(Citations({2024}), "a [2024] b [2025]", []) == "a [2024] b [2025]"
+
+
+def test_brackets_without_an_end_hold_nothing_up_for_long() -> None:
+    citations = Citations({1})
+    assert citations.feed("a [b") == "a"
+    assert citations.feed("c" * 300) == " [b" + "c" * 300
+
+
+ALPHABET = st.text("ab [1293],.\n【】\\^#-():/h†", max_size=60) | st.lists(
+    st.sampled_from(
+        ["[", "]", "\\", "9", "1", " and ", "source ", "-", "](http://x.example/y", ")", ": http://x", " "]
+    )
+).map("".join)
+
+
+@given(ALPHABET, st.lists(st.integers(0, 3), max_size=30))
 def test_how_a_text_is_cut_changes_nothing(text: str, cuts: list[int]) -> None:
     assert let_through(Citations({1, 3}), text, cuts) == let_through(Citations({1, 3}), text, [])
 
@@ -129,7 +239,7 @@ def test_a_fact_that_does_not_fit_is_passed_over_and_not_the_end() -> None:
     assert choose([big], budget=1000) == []
 
 
-def test_extractive_answer_cites_what_it_takes_and_lists_the_rest() -> None:
+def test_extractive_answer_takes_what_answers_and_lists_the_rest() -> None:
     texts = [
         "Taggia has 14,032 people.",
         "Sanremo has 54,137 people.",
@@ -139,8 +249,69 @@ def test_extractive_answer_cites_what_it_takes_and_lists_the_rest() -> None:
     sources = choose([found(f"t{n}", text) for n, text in enumerate(texts)])
     answer = extract(Query("How many people live in Taggia?", "q", "c"), sources)
     assert "14,032 people. [1]" in answer.answer
-    assert [item["n"] for item in answer.items] == [1, 2, 3]
-    assert [item["n"] for item in answer.considered] == [4]
+    assert [item["n"] for item in answer.items] == [1]
+    assert [item["n"] for item in answer.considered] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Which lamp is waterproof?", "Luchs: A waterproof head lamp. [1]"),
+        ("What does the Luchs cost?", "Luchs: Offer: 59 EUR [1]"),
+        ("Wie schwer ist das Zelt Alpino?", "Alpino: Das Zelt wiegt 1,9 kg. [3]"),
+        ("¿Cuánto pesa el saco Nevada?", "El saco Nevada pesa 980 gramos. [4]"),
+        ("quanto pesa lo zaino?", "Marmotta: Lo zaino pesa 1,1 kg. [5]"),
+        ("炉头有多重？", "云雀炉头：它只有七十克重。 [6]"),
+        ("코펠은 몇 그램입니까?", "종달새: 코펠은 300그램이다. [7]"),
+    ],
+)
+def test_an_extractive_answer_names_its_item_and_leaves_out_what_does_not_answer(
+    question: str, said: str
+) -> None:
+    pages = [
+        ("Luchs", "Luchs\nA waterproof head lamp.\nOffer: 59 EUR\nKeywords: lamp, waterproof", "en"),
+        ("Kauz", "Kauz\nA lamp for the table, to be kept dry.\nKeywords: lamp", "en"),
+        ("Alpino", "Alpino\nDas Zelt wiegt 1,9 kg. Es ist grün.", "de"),
+        ("Nevada", "Nevada\nEs de plumas. El saco Nevada pesa 980 gramos.", "es"),
+        ("Marmotta", "Marmotta\nHa due tasche. Lo zaino pesa 1,1 kg.", "it"),
+        ("云雀炉头", "云雀炉头\n折叠后可以放进杯子里。它只有七十克重。", "zh"),
+        ("종달새", "종달새\n코펠은 300그램이다. 불은 없다.", "ko"),
+    ]
+    sources = choose([found(name, text, language) for name, text, language in pages])
+    assert extract(Query(question, "q", "c"), sources).answer == said
+
+
+def test_where_only_a_name_answers_its_item_is_described() -> None:
+    sources = choose(
+        [
+            found("Polenta", "Stir for an hour. It comes to the table hot.", "en"),
+            found("Mesta, the Bean Soup of Porto", "Cooked apart, mixed in the bowl.\nCategory: Soup", "en"),
+        ]
+    )
+    answer = extract(Query("Which soup comes from Porto?", "q", "c"), sources)
+    assert answer.answer == "Mesta, the Bean Soup of Porto: Cooked apart, mixed in the bowl. [2]"
+
+
+def test_where_no_source_has_a_word_of_the_question_the_first_ones_are_shown() -> None:
+    sources = choose([found(f"t{n}", "It is blue.", "en") for n in range(5)])
+    answer = extract(Query("zzzz", "q", "c"), sources)
+    assert answer.answer == "t0: It is blue. [1]\n\nt1: It is blue. [2]\n\nt2: It is blue. [3]"
+
+
+def test_an_answer_that_cites_a_range_or_by_words_stands() -> None:
+    for written in ("It takes two hours [1-2].", "It takes two hours [1 and 2]."):
+        answer = Written({1, 2})
+        shown = answer.feed(written) + answer.close(nothing=False)
+        assert shown == "It takes two hours [1][2]."
+        assert [one["n"] for one in whole(shown, choose([found("a"), found("b"), found("c")])).items] == [
+            1,
+            2,
+        ]
+
+
+def test_a_sources_own_numbers_are_no_citations_in_whatever_form() -> None:
+    text = "Salt [2], [^3], \\[4\\], [[5]], [1-3](https://a.example/b), since [2024], [sic]."
+    assert uncited(text) == "Salt (2), (^3), (4), (5), (1-3)(https://a.example/b), since [2024], [sic]."
 
 
 @pytest.mark.parametrize("field", ["n", "url", "name", "text"])

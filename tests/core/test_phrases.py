@@ -14,6 +14,7 @@ from lxml import etree
 
 from core.memory import Request
 from core.phrases import MAX_REQUEST_CHARS, asked_of_memory, is_sensitive, may_ask_to_remember
+from tests.core.phrase_tables import HARMLESS, NOT_MEANT, NOT_TO_REMEMBER, SENSITIVE, TO_REMEMBER
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -389,7 +390,7 @@ def one(text: str) -> Request:
     return request
 
 
-@pytest.mark.parametrize(("text", "fact"), [*ASKED, *AROUND, *WRITTEN])
+@pytest.mark.parametrize(("text", "fact"), [*ASKED, *AROUND, *WRITTEN, *TO_REMEMBER])
 def test_an_explicit_request_gives_the_fact(text: str, fact: str) -> None:
     asked = asked_of_memory(text)
     assert [(request.action, request.text) for request in asked.requests] == [("remember", fact)]
@@ -441,7 +442,78 @@ def test_anything_else_gives_none(text: str) -> None:
     assert asked_of_memory(text).requests == ()
 
 
-@pytest.mark.parametrize("text", [*STATEMENTS, *NOT_ASKED])
+@pytest.mark.parametrize("text", [*NOT_TO_REMEMBER, *NOT_MEANT])
+def test_what_is_not_to_be_remembered_is_not_asked_for_and_forgets_nothing_unasked(text: str) -> None:
+    found = asked_of_memory(text).requests
+    assert [request for request in found if request.action == "remember" or request.certain] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "certain"),
+    [
+        ("don't remember that I have a dog", False),
+        ("don't remember that I have a dog any longer", True),
+        ("stop remembering that I have a dog", True),
+        ("不用记住我住在上海", False),
+        ("别再记得我住在上海", True),
+        ("내가 개를 키운다고 기억하지 마", False),
+        ("이제 내가 개를 키운다고 기억하지 마", True),
+        ("Non ricordare che ho un cane", False),
+        ("Non ricordare più che ho un cane", True),
+    ],
+)
+def test_a_wish_that_nothing_be_kept_forgets_by_itself_only_what_is_no_more_to_be_kept(
+    text: str, certain: bool
+) -> None:
+    request = one(text)
+    assert (request.action, request.certain) == ("forget", certain)
+
+
+def test_a_request_is_taken_back_in_the_same_message() -> None:
+    said = "Remember that I have two kids. Hm, no, don't remember that."
+    assert asked_of_memory(said).requests == ()
+    kept = "Remember that I have two kids. Don't save that I live in Genoa."
+    assert [request.text for request in asked_of_memory(kept).requests] == ["I have two kids"]
+
+
+HOSTILE = [
+    *(
+        "remember that i ",
+        "please ",
+        "so and but ",
+        "do not please ",
+        "you to be ",
+        "记住",
+        "不要",
+        "别把我",
+        "我",
+    ),
+    *(
+        "기억해 줘 ",
+        "기억하지 ",
+        "no quiero que lo ",
+        "non voglio che ti ",
+        "para siempre ",
+        "hello ",
+        "i, ",
+        ".",
+    ),
+    *("!", "?", '"', "'a ", " ", "if i ", "write: ", "never mind ", "for me ", "a"),
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+@pytest.mark.parametrize("length", [290, 590, 8000])
+def test_a_text_made_to_be_slow_is_read_like_any_other(part: str, length: int) -> None:
+    # A pattern that goes back over its text would not come to an end here.
+    for end in ("", "!", "记住", " remember that"):
+        text = (part * length)[:length] + end
+        assert all(request.action != "list" for request in asked_of_memory(text).requests)
+        may_ask_to_remember(text)
+        is_sensitive(text)
+
+
+@pytest.mark.parametrize("text", [*STATEMENTS, *NOT_ASKED, *NOT_TO_REMEMBER, *NOT_MEANT])
 def test_no_model_may_read_a_request_out_of_it(text: str) -> None:
     assert not may_ask_to_remember(text)
 
@@ -474,12 +546,22 @@ def test_what_is_kept_was_said(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fact", ["I am vegetarian", "soy vegano", "sono celiaca", "我吃素", "저는 채식주의자", "I have diabetes"]
+    "fact",
+    [
+        *("I am vegetarian", "soy vegano", "sono celiaca", "我吃素", "저는 채식주의자", "I have diabetes"),
+        *SENSITIVE,
+    ],
 )
 def test_sensitive_facts_are_known(fact: str) -> None:
     assert is_sensitive(fact)
 
 
-@pytest.mark.parametrize("fact", ["I have two kids", "vivo en Bilbao", "my oven is small"])
+@pytest.mark.parametrize("fact", SENSITIVE)
+def test_case_and_accents_hide_no_sensitive_fact(fact: str) -> None:
+    assert is_sensitive(fact.upper())
+    assert is_sensitive(unicodedata.normalize("NFD", fact))
+
+
+@pytest.mark.parametrize("fact", HARMLESS)
 def test_harmless_facts_are_too(fact: str) -> None:
     assert not is_sensitive(fact)

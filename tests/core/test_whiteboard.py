@@ -240,6 +240,55 @@ async def test_failure_that_passes_is_retried_without_another_turn(
     assert [one.text for one in await whiteboards.current(ANNA, "c")] == ["north"]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"entries": "x"},
+        {"entries": None},
+        {"entries": [5]},
+        {"entries": [{"id": "", "kind": "evil", "text": "ha", "turn": 1}]},
+        [{"entries": "x"}],
+        {"entries": [[]]},
+        {},
+    ],
+    ids=str,
+)
+async def test_reply_that_is_no_board_leaves_the_board_and_is_tried_again(
+    boards: Boards, model: ScriptedModel, reply: Any
+) -> None:
+    talks, whiteboards = await boards()
+    model.answer = noting()
+    await said(talks, "note north")
+    await whiteboards.settled()
+    model.answer = lambda _: reply
+    await said(talks, "note south")
+    await whiteboards.settled()
+    assert [one.text for one in await whiteboards.current(ANNA, "c")] == ["north"]
+    assert (await talks.get(ANNA, "c")).pending
+    model.answer = noting()
+    await said(talks, "go on")
+    await whiteboards.settled()
+    assert [one.text for one in await whiteboards.current(ANNA, "c")] == ["north", "south"]
+
+
+async def test_what_was_agreed_on_is_given_up_only_by_a_model_that_says_so_twice(
+    boards: Boards, model: ScriptedModel
+) -> None:
+    talks, whiteboards = await boards()
+    model.answer = noting()
+    await said(talks, "note north")
+    await whiteboards.settled()
+    model.replies = [{"entries": []}]
+    await said(talks, "note south")
+    await whiteboards.settled()
+    assert [one.text for one in await whiteboards.current(ANNA, "c")] == ["north", "south"]
+    model.answer = lambda _: {"entries": []}
+    await said(talks, "forget all of that, we begin anew")
+    await whiteboards.settled()
+    assert await whiteboards.current(ANNA, "c") == []
+    assert not (await talks.get(ANNA, "c")).pending
+
+
 async def test_board_survives_a_restart_and_what_was_left_is_taken_up(
     tmp_path: Path, model: ScriptedModel
 ) -> None:

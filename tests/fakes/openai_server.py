@@ -67,12 +67,13 @@ class Fail:
 @dataclass(frozen=True)
 class Say:
     """A text reply with its particulars: `thinking` goes into `reasoning_content`; `usage` False reports
-    none."""
+    none; `cached` are the prompt's tokens that it says it had cached."""
 
     text: str
     finish: str = "stop"
     thinking: str = ""
     usage: bool = True
+    cached: int | None = None
 
 
 @dataclass(frozen=True)
@@ -320,11 +321,18 @@ def complaint(param: str, message: str) -> web.Response:
     return web.json_response({"error": error}, status=400)
 
 
-def usage_of(said: Say, asked: ModelRequest) -> dict[str, int]:
+def usage_of(said: Say, asked: ModelRequest) -> dict[str, Any]:
     """Token counts that differ from an estimate by characters, so that a test sees which one was taken."""
     prompt = len((asked.system + " " + asked.prompt).split())
     reply = len(said.text.split())
-    return {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
+    usage: dict[str, Any] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": reply,
+        "total_tokens": prompt + reply,
+    }
+    if said.cached is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": said.cached}
+    return usage
 
 
 def completion(said: Say, asked: ModelRequest) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Page, Request, expect
+from playwright.async_api import Browser, Locator, Page, Request, expect
 
 from server.keys import LIBRARY, STATE
 from tests.conftest import ADMIN, Serve, Served
@@ -446,6 +446,23 @@ async def test_the_operator_sees_checks_problems_and_sites_and_the_token_goes_no
     await page.reload()
     await expect(page.locator("#intro-text")).not_to_be_empty()
     await expect(panel).to_be_hidden()
+
+
+async def test_an_operator_link_shows_its_panel_on_a_phone(browser: Browser, start: Start) -> None:
+    kitchen = await start()
+    page = await browser.new_page(viewport={"width": 360, "height": 640})
+    await page.goto(f"{kitchen.url}#operator={ADMIN}")
+    panel = page.get_by_role("complementary", name="Operator")
+    await expect(panel.get_by_role("row")).to_contain_text(["Site", "trattoria"])
+    await expect(page.locator("#intro-text")).not_to_be_empty()
+    await expect(panel).to_be_focused()
+    await expect(panel.get_by_text("Operator · ready")).to_be_in_viewport()
+    assert await page.evaluate("() => scrollY") == 0
+    # Where the page is open already, too.
+    await page.get_by_role("textbox").first.focus()
+    await page.evaluate(f"() => {{ location.hash = 'operator={ADMIN}'; }}")
+    await expect(panel).to_be_focused()
+    await expect(panel.get_by_text("Operator · ready")).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("token", ["wrong", "%E2%82%AC", "%", ""])

@@ -246,6 +246,41 @@ async def test_a_fact_is_kept_after_consent_and_named_when_it_is_used(page: Page
     await expect(turn.locator(".used li")).to_have_text(["I love supper dishes"])
 
 
+async def test_undo_takes_the_fact_out_of_what_later_questions_were_rewritten_to(
+    page: Page, supper: Site
+) -> None:
+    rewrites = {
+        "and sweet": "sweet supper dish with vermilion",
+        "and bread": "bread and vermilion, a supper dish",
+    }
+    supper.gate.model = SensibleModel(scores=SCORES, rewrites=rewrites)
+    bodies = asked_by(page)
+    await ask(page, "remember that I love vermilion supper dishes")
+    first = await answered(page)
+    await button(first, "Remember on this device").click()
+    await expect(first.locator(".chip")).to_contain_text("Remembered")
+    await ask(page, "and sweet")
+    second = await answered(page)
+    await expect(second.locator(".rewrite")).to_contain_text("vermilion")
+    # One is still being answered, and another can be asked again.
+    supper.gate.held = {"Bravo"}
+    await ask(page, "and bread")
+    await expect(page.locator(".turn").last.locator(".rewrite")).to_contain_text("vermilion")
+    await button(page.locator(".turn").first, "Undo").click()
+    await expect(page.locator(".turn").first.locator(".chip")).to_have_text("Not remembered")
+    await button(page, "Stop").click()
+    third = await answered(page)
+    supper.gate.held, supper.gate.model = set(), SensibleModel(scores=SCORES)
+    supper.model.requests.clear()
+    await button(third, "Retry").click()
+    await answered(page)
+    assert bodies[-1]["prev"] == ["and sweet"]
+    await ask(page, "supper dish")
+    await answered(page)
+    assert bodies[-1]["prev"] == ["and sweet", "and bread"]
+    assert not [request.schema_name for request in supper.model.requests if "vermilion" in request.prompt]
+
+
 async def test_undo_takes_a_kept_fact_back_and_out_of_what_is_sent_on(page: Page, supper: Site) -> None:
     bodies = asked_by(page)
     await ask(page, "remember that I love supper dishes")

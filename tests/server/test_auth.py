@@ -254,6 +254,21 @@ async def test_unknown_credential_is_refused_everywhere_and_never_taken_for_nobo
             assert ("WWW-Authenticate: Bearer" in said) == (call.need != "open"), route
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [{"X-User-Id": "ada"}, {**bearer(READER), "X-User-Id": "ada"}, {**bearer(ACTOR), "X-User-Id": "*"}],
+)
+async def test_what_is_open_to_all_is_open_whoever_a_request_says_it_is(
+    serve: Serve, headers: dict[str, str]
+) -> None:
+    server = await furnished(serve)
+    for route, call in calls(server).items():
+        if call.need == "open":
+            status, _ = await send(server, route, headers)
+            assert status == (await send(server, route, {}))[0], route
+    assert (await server.json("GET", "/health", headers=headers))[0] == 200
+
+
 async def test_with_anonymous_none_only_the_open_routes_answer_nobody(serve: Serve) -> None:
     server = await furnished(serve, anonymous="none")
     cookie = {"Cookie": f"{COOKIE}={visitor_cookie(server)}"}

@@ -108,8 +108,18 @@ def test_tags_are_given_filtered_by_and_shown(tmp_path: Path) -> None:
         assert found(verb, "course:main") == {"Tofu curry", "Beef stew"}
         assert found(verb, "course:main", "course:side") == {one["name"] for one in KITCHEN}
         assert found(verb, "course:side", "menu:a:b") == set()
-    again = askable(tmp_path, "load", "mains.jsonl", "--site", "k", "--json")
-    assert (json.loads(again.stdout)["replaced"], json.loads(again.stdout)["unchanged"]) == (2, 0)
+    again = json.loads(askable(tmp_path, "load", "mains.jsonl", "--site", "k", "--json").stdout)
+    assert (again["replaced"], again["unchanged"]) == (2, 0)
+    assert (again["replaced_reasons"], again["chunks"]) == ({"its tags": 2}, 0)
+    told = askable(tmp_path, "load", "others.jsonl", "--site", "k").stdout
+    assert "0 added, 3 replaced (its tags: 3), 0 unchanged" in told
+    assert "(0 chunks stored)" in told
+    changed = [{**KITCHEN[0], "description": "Another one."}, KITCHEN[1]]
+    jsonl(tmp_path, changed, "mains.jsonl")
+    mixed = json.loads(
+        askable(tmp_path, "load", "mains.jsonl", "--site", "k", "--tag", "menu:new", "--json").stdout
+    )
+    assert (mixed["replaced"], mixed["replaced_reasons"], mixed["chunks"]) == (2, {"its tags": 1}, 1)
     assert found("search", "course:main") == set()
 
 
@@ -177,7 +187,7 @@ def test_delete_by_document_and_url(tmp_path: Path) -> None:
     fields = {"document_id", "name", "url", "file", "site", "state", "chunks", "tags", "error"}
     assert fields == set(documents[0])
     one = askable(tmp_path, "delete", "--document", documents[0]["document_id"])
-    assert one.stdout.startswith("deleted 1 documents (1 chunks); 0 chunks left")
+    assert one.stdout.startswith("deleted 1 document (1 chunk); 0 chunks left")
     assert askable(tmp_path, "delete", "--url", documents[1]["url"]).returncode == 0
     missing = askable(tmp_path, "delete", "--url", "https://nowhere.example/")
     assert missing.returncode == 1

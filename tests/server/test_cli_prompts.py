@@ -60,7 +60,7 @@ def test_check_says_file_line_and_column_and_exits_1(own: Path, tmp_path: Path) 
     assert bad.returncode == 1
     assert f"{own}:9:29: unknown variable `{{request.rawQuestion}}`" in bad.stdout
     assert f"{own}:2:3: warning: unknown type `Produkt` (did you mean `Product`?)" in bad.stdout
-    assert bad.stderr.strip() == "1 errors, 1 warnings"
+    assert bad.stderr.strip() == "1 error, 1 warning"
     told = json.loads(askable(tmp_path, "prompts", "check", "--json").stdout)
     assert [(one["line"], one["severity"]) for one in told] == [(2, "warning"), (9, "error")]
     quiet = askable(tmp_path, "prompts", "check", "-q")

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from core.memory import judge
 from server.routes.context import estimated_tokens
 from tests.conftest import KITCHEN, Serve, Served
+from tests.fakes.openai_server import Fail, Hang, ScriptedModel
+from tests.fakes.sensible_model import SensibleModel
 from tests.server.test_memory_rest import ANNA, AUTH, BO, KEY, keep, texts, user
 
 
@@ -92,6 +95,46 @@ async def test_naming_a_user_needs_the_role_for_it(server: Served) -> None:
     assert (await server.json("POST", "/context", json={"messages": said("hello")}))[0] == 401
 
 
+async def test_who_is_named_by_header_and_by_scope_is_one_person(server: Served) -> None:
+    await keep(server, "I like puns", BO)
+    body = {"messages": said("remember that my oven is small"), "scopes": {"user": "bo"}}
+    status, told = await server.json("POST", "/context", json=body, headers=ANNA)
+    assert (status, "puns" in str(told)) == (403, False)
+    assert await texts(server, BO) == ["I like puns"]
+    assert (await context(server, body, BO))["remember"][0]["memory_id"]
+
+
+DETECTED = {"is_memory_request": True, "memory_request": "my oven is small", "action": "remember"}
+
+
+@pytest.mark.parametrize(("sensitive", "kept"), [(True, []), (False, ["my oven is small"])])
+async def test_a_model_is_asked_whether_it_is_sensitive(
+    serve: Serve, model: ScriptedModel, sensitive: bool, kept: list[str]
+) -> None:
+    server = await serve(auth=AUTH, model=model)
+    reply = {**DETECTED, "sensitive": sensitive}
+    model.answer = SensibleModel(replies={"DetectMemoryRequestPrompt": reply})
+    told = await context(server, {"messages": said("remember that my oven is small")})
+    assert bool(told["remember"][0].get("confirm")) is sensitive
+    assert await texts(server) == kept
+    (request,) = [one for one in model.requests if one.schema_name == "DetectMemoryRequestPrompt"]
+    assert "remember that my oven is small" in request.prompt
+
+
+@pytest.mark.parametrize("reply", [Fail(400), Hang(), "no object"])
+async def test_words_decide_where_the_model_fails_or_is_late(
+    serve: Serve, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, reply: Any
+) -> None:
+    monkeypatch.setattr(judge, "DETECTION_S", 0.2 if isinstance(reply, Hang) else 30.0)
+    server = await serve(auth=AUTH, model=model, llm={"timeout_s": 30})
+    model.answer = SensibleModel(replies={"DetectMemoryRequestPrompt": reply})
+    told = await context(server, {"messages": said("remember that my oven is small")})
+    assert told["remember"][0]["memory_id"]
+    asked = await context(server, {"messages": said("remember that I have diabetes")})
+    assert asked["remember"][0]["confirm"]
+    assert await texts(server) == ["my oven is small"]
+
+
 async def test_the_limit_keeps_what_must_always_hold(server: Served) -> None:
     await keep(server, "I am allergic to walnuts")
     for n in range(10):
@@ -110,8 +153,11 @@ async def test_the_limit_keeps_what_must_always_hold(server: Served) -> None:
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
-        ({"messages": said("x"), "scopes": {"planet": "x"}}, "scopes"),
-        ({"messages": said("x"), "scopes": {"user": "*"}}, "scopes"),
+        ({"messages": said("x"), "scopes": {"planet": "x"}}, "scopes.planet"),
+        ({"messages": said("x"), "scopes": {"user": "*"}}, "scopes.user"),
+        ({"messages": said("x"), "scopes": {"user": "a\x00b"}}, "scopes.user"),
+        ({"messages": said("x"), "scopes": {"agent": 5}}, "scopes.agent"),
+        ({"messages": said("x"), "scopes": {"application": "*"}}, "scopes.application"),
         ({"messages": said("x"), "store": "yes"}, "store"),
         ({"messages": said("x"), "max_tokens": 0}, "max_tokens"),
         ({"messages": said("x"), "max_tokens": 100_001}, "max_tokens"),
@@ -122,8 +168,8 @@ async def test_the_limit_keeps_what_must_always_hold(server: Served) -> None:
         ({"messages": said("x"), "conversation_id": "a b", "store": False}, "conversation_id"),
         ({"messages": said("x"), "conversation_id": 5}, "conversation_id"),
         ({"messages": said("x"), "conversation_id": ["c1"]}, "conversation_id"),
-        ({"messages": said("x"), "conversation_id": "c1", "scopes": {"thread": "c2"}}, "scopes"),
-        ({"messages": said("x"), "scopes": {"thread": "a b"}}, "scopes"),
+        ({"messages": said("x"), "conversation_id": "c1", "scopes": {"thread": "c2"}}, "scopes.thread"),
+        ({"messages": said("x"), "scopes": {"thread": "a b"}}, "scopes.thread"),
         ({"messages": said("x"), "scopes": []}, "scopes"),
         ({"messages": "x"}, "messages"),
         ({"messages": [*said("x"), "y"]}, "messages[1]"),
@@ -159,7 +205,7 @@ async def test_the_application_is_no_site_that_the_caller_may_not_read(serve: Se
     for site in ("secret", "nowhere"):
         body = {"messages": said("remember that I love quince"), "scopes": {"application": site}}
         status, answer = await server.json("POST", "/context", json=body, headers=kiosk)
-        assert (status, answer["error"]["field"]) == (404, "scopes")
+        assert (status, answer["error"]["field"]) == (404, "scopes.application")
         told.append(answer["error"]["message"].replace(site, "X"))
         await context(server, body)
     assert told[0] == told[1]

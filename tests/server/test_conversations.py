@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import threading
 from typing import Any
 
 import aiohttp
 import pytest
 
-from core.query import Identity
+from core.database import READERS
+from core.messages import Complete, Failure
+from core.query import Identity, Query
 from server.auth import COOKIE
-from server.keys import CONVERSATIONS, WHITEBOARDS
+from server.keys import CONVERSATIONS, PIPELINE, WHITEBOARDS
 from tests.conftest import KITCHEN, Serve, Served, read_frames
+from tests.core.memory.support import Clock
 from tests.fakes.openai_server import Hang, ModelRequest, ScriptedModel
 from tests.fakes.sensible_model import SensibleModel, values_of
 
@@ -190,7 +195,88 @@ async def test_store_that_fails_stops_no_answer(serve: Serve) -> None:
     await server.app[CONVERSATIONS]._database.write(lambda c: c.exec_driver_sql("DROP TABLE turns"))
     frames = await server.ask("stew", conversation_id=conversation)
     assert frames.final
-    assert frames.one("complete")["degraded"] is False
+    # Whether it was a follow-up is not known any more.
+    assert frames.one("error")["code"] == "store_failed"
+    complete = frames.one("complete")
+    assert complete["degraded"]
+    assert "history_skipped" in complete["timings"]
+    first = await server.ask("stew", conversation_id=conversation, prev=[])
+    assert not first.one("complete")["degraded"]
+
+
+async def test_follow_up_sees_the_turn_that_a_slow_database_is_still_storing(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = SensibleModel(rewrites={"a vegan one": "a vegan stew"})
+    conversation, other = await begun(server), await begun(server)
+    kept = server.app[CONVERSATIONS]
+    async with kept._database._writing:  # somebody writes, and writes
+        await server.ask("stew", conversation_id=conversation)
+        second = await server.ask("a vegan one", conversation_id=conversation)
+        elsewhere = await server.ask("a vegan one", conversation_id=other)
+    assert second.one("decontextualized_query")["decontextualized_query"] == "a vegan stew"
+    (asked,) = prompts(model, "PrevQueryDecontextualizer")
+    assert values_of(asked, "request.previousQueries") == ['["stew"]']
+    assert values_of(asked, "request.prevAnswers") != ["(none)"]
+    assert not second.one("complete")["degraded"]
+    assert elsewhere.of("decontextualized_query") == []
+    await kept.stored()
+    assert [turn["asked"] for turn in await turns(server, conversation)] == ["stew", "a vegan one"]
+
+
+class Release(logging.Handler):
+    """Lets go of what is held once so many steps were gone on without."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.left = after
+        self.held = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.left -= record.getMessage() == "step.skipped"
+        if self.left == 0:
+            self.held.set()
+
+
+async def test_what_a_database_that_hangs_is_not_waited_for_is_named(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    asked = Query(
+        "with chickpeas",
+        "q",
+        "c",
+        sites=("kitchen",),
+        identity=Identity("cookie", "anna"),
+        context_url="https://kitchen.example/tofu-curry",
+    )
+    release = Release(after=3)
+    steps = logging.getLogger("core.steps.running")
+    steps.addHandler(release)
+    try:
+        for _ in range(READERS):
+            server.app[CONVERSATIONS]._database._threads.submit(release.held.wait, 30)
+        answer = [message async for message in server.app[PIPELINE].run(asked)]
+    finally:
+        release.held.set()
+        steps.removeHandler(release)
+    complete = answer[-1]
+    assert isinstance(complete, Complete)
+    assert {"history_skipped", "context_skipped", "recall_skipped"} <= set(complete.timings)
+    assert [message.code for message in answer if isinstance(message, Failure)] == ["store_failed"]
+    assert complete.degraded
+    assert complete.order
+
+
+async def test_that_nothing_is_found_is_not_blamed_on_a_history_that_is_not_read(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    conversation = await begun(server)
+    await server.app[CONVERSATIONS]._database.write(lambda c: c.exec_driver_sql("DROP TABLE turns"))
+    frames = await server.ask("xyzzy", conversation_id=conversation)
+    assert frames.one("error")["code"] == "store_failed"
+    assert frames.one("no_results")["reason"] == "below_min_score"
 
 
 # ---------------------------------------------------------------- the whiteboard carries it on
@@ -320,6 +406,16 @@ async def test_list_rename_delete(serve: Serve) -> None:
     assert (await server.json("DELETE", f"/conversations/{second}"))[0] == 404
 
 
+async def test_time_is_the_servers_own_clocks(serve: Serve) -> None:
+    clock = Clock()
+    server = await serve(clock=clock, conversation={"message_expiration": "1h"})
+    conversation = await begun(server)
+    _, whole = await server.json("GET", f"/conversations/{conversation}")
+    assert abs(whole["created_at"] - clock.now) < 1
+    clock.now += 3601
+    assert (await server.json("GET", f"/conversations/{conversation}"))[0] == 404
+
+
 async def test_another_visitor_sees_and_changes_nothing(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -404,6 +500,8 @@ async def test_bad_input_is_named(serve: Serve) -> None:
         ("POST", "/conversations", {"title": 7}, "title"),
         ("PATCH", f"/conversations/{conversation}", {"title": " "}, "title"),
         ("PATCH", f"/conversations/{conversation}", {}, "title"),
+        ("PATCH", f"/conversations/{conversation}", {"title": "x", "tilte": "y"}, "tilte"),
+        ("POST", "/conversations", {"name": "x"}, "name"),
         ("GET", "/conversations?limit=0", None, "limit"),
         ("GET", "/conversations?cursor=x", None, "cursor"),
         ("GET", "/conversations?cursor=1:99999999999999999999", None, "cursor"),

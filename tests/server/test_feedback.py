@@ -13,7 +13,7 @@ from core.errors import NotFound
 from core.feedback import KEEP_S, MAX_CHANGES, Feedback, Judgement
 from core.messages import Item, Results
 from core.query import Identity, Query
-from server.keys import FEEDBACK
+from server.keys import DOCUMENTS, FEEDBACK
 from tests.conftest import ADMIN, KITCHEN, Serve, Served
 
 OPERATOR = {"Authorization": f"Bearer {ADMIN}"}
@@ -84,6 +84,32 @@ async def test_only_answers_given_to_the_same_caller_count(serve: Serve) -> None
         assert status == 404
     assert (await give(server, {}, query_id="never-asked", rating="up"))[0] == 404
     assert (await give(server, ada, **answer, rating="up"))[0] == 200
+
+
+async def test_what_was_said_of_an_answer_to_nobody_known_is_not_anothers_to_change(serve: Serve) -> None:
+    server = await serve(auth={"api_keys": KEYS, "anonymous": "ask"})
+    await server.app[DOCUMENTS].set_access("kitchen", "public")
+    await server.load("kitchen", KITCHEN)
+    ours = await asked(server)
+    chosen = await asked(server, query_id="q-1")
+    async with await server.browser() as browser:
+        other = Served(server.url, browser, server.app, server.runner)
+        for answer, changed in ((ours, 200), (chosen, 403)):
+            assert (await give(server, **answer, rating="up"))[0] == 200
+            for rating in ("none", "down"):
+                assert (await give(other, **answer, rating=rating))[0] == changed
+        assert {one["query_id"]: one["rating"] for one in await kept(server)} == {
+            ours["query_id"]: "down",
+            "q-1": "up",
+        }
+        # Who is known rates their own answers only; a visitor that has become one keeps those of before.
+        for person in (acting("app-one-key", "ada"), {"Authorization": "Bearer app-two-key"}, OPERATOR):
+            for answer in (ours, chosen):
+                assert (await give(other, person, **answer, rating="up"))[0] == 404
+        page = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
+        assert (await other.json("POST", "/conversations", json={}, headers=page))[0] == 201
+        assert (await give(other, page, **chosen, rating="up"))[0] == 404
+        assert (await give(other, page, **ours, rating="up"))[0] == 200
 
 
 async def test_only_items_that_were_shown_count(serve: Serve) -> None:

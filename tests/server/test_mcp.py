@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import product
@@ -19,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 from server.mcp import cards
 from server.mcp.endpoint import ENDPOINT
+from server.mcp.protocol import BY_NAME
 from server.mcp.table import TOOLS
 from tests.conftest import ADMIN, KITCHEN, Serve, Served, recipe
 from tests.fakes.openai_server import Fail, Hang, ScriptedModel
@@ -261,6 +263,10 @@ IMPOSSIBLE: list[tuple[str, dict[str, Any], str]] = [
     ("fetch", {"id": "kitchen/nothing"}, "kitchen/nothing"),
     ("fetch", {"id": "nothing"}, "id"),
     ("fetch", {"id": "../../etc/passwd"}, "id"),
+    ("fetch", {"id": "kitchen/../etc"}, "id"),
+    ("fetch", {"id": "KITCHEN/x"}, "id"),
+    ("ask", {"query": "stew", "tags": [{"__x": "y"}]}, "tags"),
+    ("who", {"query": ""}, "query"),
 ]
 
 
@@ -273,6 +279,10 @@ async def test_what_cannot_be_done_is_an_error_result_with_a_reason(serve: Serve
             result = await client.call_tool(tool, arguments)
             assert result.is_error, (tool, arguments)
             assert told in said(result), (tool, arguments)
+            # A field that is named is an argument of the tool, or one that it does not have.
+            field = (result.meta or {})["askable/error"]["field"]
+            named = {*BY_NAME[tool].arguments.model_fields, *arguments}
+            assert field is None or re.split(r"[.\[]", field)[0] in named, (tool, arguments, field)
         assert data(await client.call_tool("list_sites", {}))["sites"]
 
 

@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.conftest import ADMIN, KITCHEN, Serve, Served, recipe
-from tests.fakes.openai_server import Fail, Hang, ModelRequest, ScriptedModel
+from tests.fakes.openai_server import Cut, Fail, Hang, ModelRequest, ScriptedModel
 from tests.fakes.sensible_model import SensibleModel
 from tests.server.test_ask import answering
 from tests.server.test_mcp import ACCEPT, ERAS, NEWEST, begun, called, connected, data, said
@@ -218,11 +218,81 @@ async def test_a_failure_names_its_code(serve: Serve, model: ScriptedModel, era:
     async with connected(server, era) as client:
         failed = await client.call_tool("ask", {"query": "beef stew"})
         unknown = await client.call_tool("ask", {"query": "stew", "site": "nowhere"})
+        wrong = [
+            await client.call_tool("ask", given)
+            for given in ({"query": "stew", "max_results": 500}, {}, {"query": "stew", "modee": "list"})
+        ]
     assert failed.is_error
     assert (failed.meta or {})["askable/error"]["code"] == "model_failed"
     assert failed.structured_content["errors"][0]["code"] == "model_failed"
     assert (unknown.meta or {})["askable/error"] == {"code": "site_unknown", "field": "site"}
     assert said(unknown).endswith("(site_unknown)")
+    places = [(one.meta or {})["askable/error"] for one in wrong]
+    assert places == [{"code": "bad_request", "field": name} for name in ("max_results", "query", "modee")]
+
+
+FAILING: dict[str, Any] = {
+    "model_failed": Fail(500),
+    "model_busy": Fail(429),
+    "model_timeout": Hang(),
+    "cut": Cut(0),
+    "cut in the middle": Cut(9),
+    "garbage": "no such thing as JSON",
+    "empty": {},
+}
+
+
+@pytest.mark.parametrize("failing", FAILING)
+@pytest.mark.parametrize("mode", ["list", "summarize", "generate"])
+async def test_a_model_that_fails_altogether_is_a_call_that_failed(
+    serve: Serve, model: ScriptedModel, mode: str, failing: str
+) -> None:
+    server = await serve(model=model, llm={"max_retries": 0, "timeout_s": 0.4})
+    await server.load("kitchen", KITCHEN)
+    model.answer = lambda _: FAILING[failing]
+    async with connected(server) as client:
+        result = await client.call_tool("ask", {"query": "beef stew", "mode": mode})
+    found = result.structured_content
+    assert result.is_error
+    assert (result.meta or {})["askable/error"]["code"] == found["errors"][0]["code"]
+    assert found["degraded"]
+    # What the search found may be used all the same, and says that no model wrote it.
+    if mode == "generate":
+        assert found["answer"]["extractive"]
+        assert found["answer"]["sources"]
+    else:
+        assert found["results"]
+
+
+@pytest.mark.parametrize("ref", ["RankingPrompt", "RankingPromptForGenerate"])
+async def test_what_the_model_wrote_counts_though_its_ranking_failed(
+    serve: Serve, model: ScriptedModel, ref: str
+) -> None:
+    mode = "summarize" if ref == "RankingPrompt" else "generate"
+    server = await serve(model=model, llm={"max_retries": 0})
+    await server.load("kitchen", KITCHEN)
+    model.answer = answering(
+        **{ref: Fail(500)},
+        SummarizeResultsPrompt={"summary": "Stews."},
+        SynthesizePromptForGenerate={"found": "all", "answer": "A stew [1].", "urls": []},
+    )
+    async with connected(server) as client:
+        found = data(await client.call_tool("ask", {"query": "beef stew", "mode": mode}))
+    assert found["errors"]
+    if mode == "generate":
+        assert (found["answer"]["text"], found["answer"]["extractive"]) == ("A stew [1].", False)
+    else:
+        assert found["summary"] == "Stews."
+
+
+async def test_without_a_model_an_answer_is_no_failure(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    async with connected(server) as client:
+        for mode in ("list", "summarize", "generate"):
+            found = data(await client.call_tool("ask", {"query": "beef stew", "mode": mode}))
+            assert found["errors"] == []
+    assert found["answer"]["extractive"]
 
 
 @ERAS

@@ -13,6 +13,8 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.conftest import KITCHEN, Serve, Served
+from tests.fakes.openai_server import Fail, ScriptedModel
+from tests.fakes.sensible_model import SensibleModel
 from tests.server.test_mcp import MEMORY_TOOLS, data, said
 from tests.server.test_memory_rest import ANNA, AUTH, BO, ask, texts
 
@@ -63,6 +65,37 @@ async def test_context_is_the_same_as_over_http_and_keeps_to_its_schema(server: 
         assert "I love coriander" in told["text"]
 
 
+async def test_an_answer_names_the_facts_it_takes_into_account(server: Served) -> None:
+    async with speaking(server, ANNA) as anna:
+        kept = await call(anna, "remember", text="I love coriander")
+        tools = {tool.name: tool for tool in (await anna.list_tools()).tools}
+        answer = await anna.call_tool("ask", {"query": "a curry"})
+        jsonschema.validate(data(answer), tools["ask"].output_schema)
+        used = {"memory_id": kept["memory_id"], "text": "I love coriander"}
+        assert data(answer)["used_memories"] == [used]
+        assert "Remembered of the person:\n- I love coriander" in said(answer)
+        await call(anna, "forget", memory_id=kept["memory_id"])
+        forgotten = await anna.call_tool("ask", {"query": "a curry"})
+        assert data(forgotten)["used_memories"] == []
+        assert "Remembered" not in said(forgotten)
+
+
+async def test_what_is_refused_names_an_argument_of_the_tool(server: Served) -> None:
+    said_once = [{"role": "user", "content": "x"}]
+    refused: list[tuple[str, dict[str, Any], str | None]] = [
+        ("context", {"messages": []}, "messages"),
+        ("context", {"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        ("context", {"messages": said_once, "scopes": {"agent": "*"}}, "scopes.agent"),
+        ("context", {"messages": said_once, "conversation_id": "a b"}, "conversation_id"),
+        ("remember", {"text": "   "}, "text"),
+        ("remember", {"text": "x" * 5000}, "text"),
+    ]
+    async with speaking(server, ANNA) as anna:
+        for tool, arguments, field in refused:
+            result = await anna.call_tool(tool, arguments)
+            assert (result.meta or {})["askable/error"] == {"code": "bad_request", "field": field}, tool
+
+
 async def test_a_sensitive_fact_waits_for_the_person(server: Served) -> None:
     async with speaking(server, ANNA) as anna:
         told = await call(anna, "remember", text="I have diabetes")
@@ -70,6 +103,22 @@ async def test_a_sensitive_fact_waits_for_the_person(server: Served) -> None:
     assert await texts(server) == []
     status, _ = await server.json("POST", "/memory/confirm", json={"token": told["confirm"]}, headers=ANNA)
     assert (status, await texts(server)) == (200, ["I have diabetes"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"), [({"sensitive": True}, []), (Fail(400), ["My thing is on Monday"])]
+)
+async def test_a_fact_that_only_a_model_takes_for_sensitive_waits_too(
+    serve: Serve, model: ScriptedModel, reply: Any, kept: list[str]
+) -> None:
+    server = await serve(auth=AUTH, model=model)
+    model.answer = SensibleModel(replies={"DetectMemoryRequestPrompt": reply})
+    async with speaking(server, ANNA) as anna:
+        told = await call(anna, "remember", text="My thing is on Monday")
+    assert (told["memory_id"] is None) == bool(told["confirm"]) == (kept == [])
+    assert await texts(server) == kept
+    (request,) = [one for one in model.requests if one.schema_name == "DetectMemoryRequestPrompt"]
+    assert "My thing is on Monday" in request.prompt
 
 
 @pytest.mark.parametrize("name", sorted(MEMORY_TOOLS))

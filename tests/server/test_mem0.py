@@ -134,6 +134,22 @@ async def test_an_id_that_is_none_is_refused_and_never_means_all(server: Served,
     assert await texts(server, user_id="anna") == ["I live in Genoa"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("DELETE", "/v1/memories/"), ("GET", "/v1/memories/"), ("GET", "/v1/memories/?page=1")],
+)
+@pytest.mark.parametrize("second", ["bo", "anna"])
+async def test_an_id_that_is_given_twice_is_refused(
+    server: Served, method: str, path: str, second: str
+) -> None:
+    await add(server, "I live in Genoa", user_id="anna")
+    twice = f"{path}{'&' if '?' in path else '?'}user_id=anna&user_id={second}"
+    status, told = await call(server, method, twice)
+    assert (status, told["error"]["field"]) == (400, "user_id")
+    status, kept = await call(server, "GET", "/v1/memories/?user_id=anna")
+    assert [one["memory"] for one in kept] == ["I live in Genoa"]
+
+
 async def test_no_id_at_all_is_refused(server: Served) -> None:
     await add(server, "I live in Genoa", user_id="anna")
     message = [{"role": "user", "content": "x y"}]
@@ -275,3 +291,83 @@ async def test_facts_of_this_wire_are_the_persons_own_on_ours(server: Served) ->
     await add(server, "I live in Genoa", user_id="anna")
     _, told = await server.json("GET", "/memory", headers={**token(), "X-User-Id": "anna"})
     assert [one["text"] for one in told["memories"]] == ["I live in Genoa"]
+
+
+# ---------------------------------------------------------------- a request that names its user by header
+
+
+def speaking(name: str) -> dict[str, str]:
+    return {**token(), "X-User-Id": name}
+
+
+# Every route, as a request for bob that is after anna's memory: its body, and the status it gets.
+MESSAGE = [{"role": "user", "content": "mine now"}]
+AFTER_ANNAS: list[tuple[str, str, Any, int]] = [
+    ("GET", "/v1/ping/", None, 200),
+    ("POST", "/v3/memories/add/", {"messages": MESSAGE, "user_id": "anna"}, 403),
+    ("POST", "/v1/memories/", {"messages": MESSAGE, "user_id": "anna"}, 403),
+    ("POST", "/v3/memories/search/", {"query": "Genoa", "filters": {"user_id": "anna"}}, 403),
+    ("POST", "/v1/memories/search/", {"query": "Genoa", "user_id": "anna"}, 403),
+    ("POST", "/v2/memories/search/", {"query": "Genoa", "filters": {"OR": [{"user_id": "anna"}]}}, 403),
+    ("POST", "/v3/memories/", {"filters": {"user_id": {"in": ["bob", "anna"]}}}, 403),
+    ("POST", "/v2/memories/", {"filters": {"AND": [{"user_id": "anna"}, {"run_id": "t1"}]}}, 403),
+    ("GET", "/v1/memories/?user_id=anna", None, 403),
+    ("GET", "/v1/memories/{memory_id}/", None, 404),
+    ("GET", "/v1/memories/{memory_id}/history/", None, 404),
+    ("GET", "/v1/entities/", None, 200),
+    ("PUT", "/v1/memories/{memory_id}/", {"text": "mine now"}, 404),
+    ("DELETE", "/v1/memories/{memory_id}/", None, 404),
+    ("DELETE", "/v1/memories/?user_id=anna", None, 403),
+    ("DELETE", "/v2/entities/user/anna/", None, 403),
+    ("DELETE", "/v2/entities/{type}/{id}/", None, 404),
+    ("PUT", "/v1/batch/", {"memories": [{"memory_id": "{memory_id}", "text": "mine now"}]}, 404),
+    ("DELETE", "/v1/batch/", {"memories": [{"memory_id": "{memory_id}"}]}, 404),
+]
+
+
+async def test_a_request_for_one_user_reaches_no_memory_of_another_on_any_route(server: Served) -> None:
+    memory_id = await add(server, "I live in Genoa", user_id="anna", app_id="docs", run_id="t1")
+    served = {
+        (route.method, route.resource.canonical)
+        for route in server.app.router.routes()
+        if route.resource and route.resource.canonical.startswith(("/v1/", "/v2/", "/v3/"))
+    }
+    asked = set()
+    for method, path, body, expected in AFTER_ANNAS:
+        canonical = path.split("?")[0].replace("/user/anna/", "/{type}/{id}/")
+        asked.add((method, canonical))
+        path = path.format(memory_id=memory_id, type="app", id="docs")
+        if body and "memories" in body:
+            body = {"memories": [{**one, "memory_id": memory_id} for one in body["memories"]]}
+        status, answer = await server.json(method, path, json=body, headers=speaking("bob"))
+        assert status == expected, (method, path, answer)
+        assert "Genoa" not in str(answer)
+        assert "anna" not in str(answer)
+    assert asked >= {one for one in served if one[0] != "HEAD"}
+    assert await texts(server, user_id="anna") == ["I live in Genoa"]
+    assert await texts(server, user_id="bob") == []
+    # The user's own request, and the program that names nobody, reach it.
+    for headers in (speaking("anna"), token()):
+        status, one = await server.json("GET", f"/v1/memories/{memory_id}/", headers=headers)
+        assert (status, one["memory"]) == (200, "I live in Genoa")
+
+
+async def test_other_ids_of_a_request_for_one_user_are_that_users_alone(server: Served) -> None:
+    await add(server, "I live in Genoa", user_id="anna", app_id="docs", run_id="t1")
+    await add(server, "I live in Turin", user_id="bob", app_id="docs", run_id="t1")
+    bob = speaking("bob")
+    for ids in ({"app_id": "docs"}, {"run_id": "t1"}, {"user_id": "bob"}, {"user_id": " bob "}):
+        _, page = await server.json("POST", "/v3/memories/", json={"filters": ids}, headers=bob)
+        assert [one["memory"] for one in page["results"]] == ["I live in Turin"], ids
+    added = {"messages": [{"role": "user", "content": "I own a boat"}], "app_id": "docs"}
+    assert (await server.json("POST", "/v3/memories/add/", json=added, headers=bob))[0] == 200
+    assert await texts(server, user_id="bob") == ["I live in Turin", "I own a boat"]
+    _, entities = await server.json("GET", "/v1/entities/", headers=bob)
+    assert {(one["name"], one["total_memories"]) for one in entities["results"]} == {
+        ("bob", 2),
+        ("docs", 2),
+        ("t1", 1),
+    }
+    assert (await server.json("DELETE", "/v1/memories/", headers=bob))[0] == 400
+    assert (await server.json("DELETE", "/v2/entities/app/docs/", headers=bob))[0] == 200
+    assert await texts(server, app_id="docs") == ["I live in Genoa"]

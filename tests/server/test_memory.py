@@ -78,6 +78,19 @@ async def test_another_browser_never_sees_the_fact(serve: Serve, model: Scripted
     assert not [r for r in model.requests if "vegetarian" in r.prompt]
 
 
+async def test_without_a_model_a_mere_wish_to_remember_is_not_searched_for(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    for said in ("Remember that I love chickpea stew", "Ricorda che amo lo stufato di ceci"):
+        alone = await server.ask(said)
+        assert alone.one("remember")["confirm"]
+        assert alone.final == alone.of("no_results") == []
+        assert alone.one("complete")["order"] == []
+    both = await server.ask("Remember that I love chickpeas. Which stew is vegan?")
+    assert both.one("remember")["confirm"]
+    assert "Chickpea stew" in [item["name"] for item in both.final]
+
+
 async def test_known_visitor_is_kept_at_once_but_asked_about_sensitive_facts(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)
@@ -131,6 +144,28 @@ async def test_identitys_token_is_good_for_that_identity_alone(serve: Serve) -> 
         stranger = Served(server.url, other, server.app, server.runner)
         status, _ = await stranger.json("POST", "/memory/confirm", json={"token": told["confirm"]})
     assert status == 403
+
+
+async def test_a_used_token_tells_its_fact_to_nobody_else(serve: Serve) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    visitors = {"token": (await server.ask(SAID)).one("remember")["confirm"]}
+    status, kept = await server.json("POST", "/memory/confirm", json=visitors)
+    # With its cookie the same visitor is told again; so is whoever has the visitor's token, which shows it.
+    assert await server.json("POST", "/memory/confirm", json=visitors) == (status, kept) == (200, kept)
+    persons = {"token": (await server.ask("Remember that I have diabetes")).one("remember")["confirm"]}
+    assert (await server.json("POST", "/memory/confirm", json=persons))[0] == 200
+    async with await server.browser() as other:
+        stranger = Served(server.url, other, server.app, server.runner)
+        # A token of a visitor that somebody known has used: what became of it is theirs.
+        taken = {"token": (await stranger.ask("Remember that I hate rice")).one("remember")["confirm"]}
+        assert (await server.json("POST", "/memory/confirm", json=taken))[0] == 200
+        for token in (persons, taken):
+            status, answer = await stranger.json("POST", "/memory/confirm", json=token)
+            assert (status, answer["error"]["code"]) == (403, "forbidden")
+            assert "memory_id" not in str(answer)
+        assert await stranger.json("POST", "/memory/confirm", json=visitors) == (200, kept)
+        assert not stranger.session.cookie_jar
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import pytest
 from core.providers.base import SparseVector
 from core.providers.bm25 import Bm25Embedder
 from server import remembering
-from server.keys import CLOCK, ERASURE, FACTS
+from server.keys import CLOCK, DATABASE, ERASURE, FACTS
 from tests.conftest import ADMIN, KITCHEN, ROOT, Serve, Served
 from tests.core.memory.support import held
 from tests.fakes.openai_server import Hang, ModelRequest, ScriptedModel
@@ -203,6 +203,30 @@ async def test_no_file_holds_text_or_word_hashes_of_what_is_gone(
     assert held(data, [b"zanzibarquince"]) == set()
     _, found = await server.json("GET", "/memory?query=rice", headers=BO)
     assert [fact["text"] for fact in found["memories"]] == ["I love rice"]
+
+
+async def test_erasing_beside_a_reader_of_the_file_is_answered_and_tidied_by_the_upkeep(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.database.TIDY_PAUSES_S", (0.0, 0.0))
+    server = await serve(auth=AUTH)
+
+    async def tidied() -> bool:
+        return not server.app[DATABASE].untidy
+
+    await until(tidied)  # what a stop may have left is done at the start
+    await keep(server, "I love zanzibarquince")
+    with closing(sqlite3.connect(tmp_path / "data" / "askable.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM memories").fetchall()
+        async with asyncio.timeout(WAIT_S):
+            assert (await server.json("DELETE", "/memory?all=true", headers=ANNA))[0] == 200
+            await keep(server, "I love rice", BO)
+        assert not await tidied()
+        reader.execute("COMMIT")
+        await server.app[FACTS].compact()
+        await server.app[FACTS].tidy()
+        assert held(tmp_path / "data", [b"zanzibarquince"]) == set()
 
 
 async def test_files_are_rewritten_soon_after_something_was_taken_out(

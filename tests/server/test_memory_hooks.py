@@ -135,6 +135,7 @@ async def test_hook_that_fails_stops_no_answer_and_is_told(
     assert error["code"] == "memory_failed"
     assert "the shop's file" in error["message"]
     assert frames.kinds[-1] == "complete"
+    assert "recall_skipped" in frames.one("complete")["timings"]
     status, failed = await server.json("POST", "/memory", json={"text": "I love rice"}, headers=ANNA)
     assert (status, failed["error"]["code"]) == (502, "memory_failed")
     status, failed = await server.json("DELETE", "/memory?all=true", headers=ANNA)

@@ -1,6 +1,6 @@
-"""What clients written for NLWeb rely on: its chat page of August 2025, its JavaScript client, `curl`.
+"""What clients written for NLWeb rely on: its chat page of August 2025, its JavaScript clients, `curl`.
 
-The two readers below do what those do, step by step: a GET with everything in the query string, read by
+The three readers below do what those do, step by step: a GET with everything in the query string, read by
 `onmessage` only, one case for each `message_type` they know, the same redrawing, and the connection closed
 at `complete`. docs/nlweb.md says which versions they are written after.
 """
@@ -146,7 +146,8 @@ class ChatPage(Client):
 
 
 class JsClient(Client):
-    """One answer in the JavaScript client: blocks in a bubble, all taken out and put back at each result."""
+    """One answer in the JavaScript client of the repository: blocks in a bubble, all taken out and put back
+    at each result."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -215,6 +216,36 @@ class JsClient(Client):
             self.items.sort(key=lambda item: -item.get("score", 0))
             kept = [self.kept[kind] for kind in ("remember", "asking_sites", "summary") if kind in self.kept]
             self.bubble = [*kept, *(one["name"] for one in self.items)]
+
+
+class PackagedClient(JsClient):
+    """One answer in the JavaScript client as it is published on npm: it knows fewer messages, draws a summary
+    only beside items, and of `item_details` no more than a `message`."""
+
+    def hear(self, data: dict[str, Any]) -> None:
+        assert data["query_id"] == "query_1754000000000_7"
+        match data["message_type"]:
+            case "remember" | "item_details":
+                if data.get("message"):
+                    self.kept["remember"] = data["message"]
+                    self.bubble.append(data["message"])
+            case "asking_sites":
+                self.kept["asking_sites"] = data["message"]
+                self.bubble.append(data["message"])
+            case "site_is_irrelevant_to_query" | "ask_user" | "intermediate_message":
+                self.bubble.append(data["message"])
+            case "result_batch":
+                self.items += data["results"]
+                self.redraw()
+            case "summary":
+                self.kept["summary"] = data["message"]
+                self.redraw()
+            case "nlws":
+                self.kept["remember"] = data["answer"]
+                self.bubble = [data["answer"], *(one["name"] for one in data["items"])]
+                self.items += data["items"]
+            case "complete":
+                self.redraw()
 
 
 async def kitchen(serve: Serve, model: ScriptedModel | None = None) -> Served:
@@ -392,6 +423,17 @@ async def test_details_are_drawn_once(serve: Serve, model: ScriptedModel) -> Non
     client = await JsClient(server.url).ask(ABOUT_ONE)
     assert client.bubble == ["Minestrone"]
     assert "result_batch" not in client.kinds
+    packaged = await PackagedClient(server.url).ask(ABOUT_ONE)
+    assert packaged.bubble == ["Minestrone: Beans and pasta."]
+
+
+async def test_details_by_points_are_read_as_words(serve: Serve, model: ScriptedModel) -> None:
+    server = await kitchen(serve, model)
+    points = {"vegetables": ["beans", "carrots"], "other": {"pasta": "short"}}
+    replies = {**TOOLS, "ExtractItemDetailsPrompt": {**EXTRACTED, "requested_details": points}}
+    model.answer = SensibleModel(replies=replies)
+    packaged = await PackagedClient(server.url).ask(ABOUT_ONE)
+    assert packaged.bubble == ["Minestrone: vegetables: beans, carrots; other: pasta: short"]
 
 
 async def test_menu_is_what_is_left_on_the_page(serve: Serve, model: ScriptedModel) -> None:
@@ -403,7 +445,15 @@ async def test_menu_is_what_is_left_on_the_page(serve: Serve, model: ScriptedMod
     assert [one["name"] for one in menu["items"]] == ["Chickpea stew", "Lemon tart"]
     assert all({"category", "description", "url", "schema_object"} <= set(one) for one in menu["items"])
     assert page.heard[-1]["order"] == [one["document_id"] for one in menu["items"]]
-    assert (await JsClient(server.url).ask(TOGETHER)).bubble[-1] == "A dinner."
+    client = await JsClient(server.url).ask(TOGETHER)
+    assert client.bubble == ["A dinner."]
+    assert client.passing == []
+    packaged = await PackagedClient(server.url).ask(TOGETHER)
+    (told,) = packaged.bubble
+    assert told.split("\n")[0] == "A dinner."
+    assert "main: Chickpea stew. " in told
+    assert "dessert: Lemon tart. " in told
+    assert told.endswith("Start early.")
 
 
 async def test_comparison_is_read_with_its_two_items(serve: Serve, model: ScriptedModel) -> None:
@@ -413,6 +463,8 @@ async def test_comparison_is_read_with_its_two_items(serve: Serve, model: Script
     assert page.drawn == ("Beef is slower.", ["Beef stew", "Chickpea stew"], None)
     client = await JsClient(server.url).ask(COMPARED)
     assert client.bubble == ["Beef is slower.", "Beef stew", "Chickpea stew"]
+    packaged = await PackagedClient(server.url).ask(COMPARED)
+    assert packaged.bubble == ["Beef is slower.", "Beef stew", "Chickpea stew"]
 
 
 async def test_comparison_by_points_is_read_as_lines(serve: Serve, model: ScriptedModel) -> None:
@@ -422,7 +474,7 @@ async def test_comparison_by_points_is_read_as_lines(serve: Serve, model: Script
     model.answer = SensibleModel(replies={**TOOLS, "CompareItemsPrompt": points})
     page = await ChatPage(folder.url).ask(COMPARED, site="kitchen")
     (told,) = [one["message"] for one in page.heard if one["message_type"] == "summary"]
-    assert "Beef takes longer." in told
+    assert told == "time: Beef takes longer.\ndiet: One is vegan."
 
 
 async def test_an_answer_of_nothing_says_so_in_words(serve: Serve) -> None:
@@ -433,6 +485,21 @@ async def test_an_answer_of_nothing_says_so_in_words(serve: Serve) -> None:
     client = await JsClient(server.url).ask("xyzzy", min_score="100")
     assert client.bubble == [page.heard[-2]["message"]]
     assert client.passing == []
+    packaged = await PackagedClient(server.url).ask("xyzzy", min_score="100")
+    assert packaged.bubble == client.bubble
+
+
+@pytest.mark.parametrize("reader", [ChatPage, JsClient, PackagedClient])
+@pytest.mark.parametrize(
+    ("query", "kind"), [("what do you know about me?", "memories"), ("forget that I like soup", "forgotten")]
+)
+async def test_what_is_kept_of_a_person_is_told_in_words(
+    serve: Serve, reader: type[ChatPage | JsClient], query: str, kind: str
+) -> None:
+    server = await kitchen(serve)
+    asked = await reader(server.url).ask(query)
+    (told,) = [one["message"] for one in asked.heard if one["message_type"] == kind]
+    assert told in (asked.text if isinstance(asked, ChatPage) else asked.bubble)
 
 
 async def test_model_that_is_down_is_named_beside_the_items(serve: Serve, model: ScriptedModel) -> None:
@@ -466,11 +533,12 @@ async def test_every_mode_and_a_follow_up_in_the_javascript_client(
         scores={"Chickpea stew": 95, "Beef stew": 60},
         replies={"SummarizeResultsPrompt": TOOLS["SummarizeResultsPrompt"]},
     )
-    asked = await JsClient(server.url).ask("stew", generate_mode=mode)
-    assert asked.bubble == first
-    again = await JsClient(server.url).ask("a vegan one", prev=["stew"], generate_mode=mode)
-    assert "Chickpea stew" in again.bubble
-    assert "decontextualized_query" in again.kinds
+    for client in (JsClient, PackagedClient):
+        asked = await client(server.url).ask("stew", generate_mode=mode)
+        assert asked.bubble == first
+        again = await client(server.url).ask("a vegan one", prev=["stew"], generate_mode=mode)
+        assert "Chickpea stew" in again.bubble
+        assert "decontextualized_query" in again.kinds
 
 
 async def test_protocol_that_is_named_goes_over_the_old_name_of_mode(serve: Serve) -> None:

@@ -89,6 +89,10 @@ async def test_server_is_not_ready_while_the_database_is_away_and_is_again(
         assert (status, body["checks"]["database"]) == (503, "down")
         status, body = await running.json("GET", "/sites")
         assert (status, body["error"]["code"]) == (503, "store_failed")
+        # Where it is kept is nothing for whoever asks.
+        told = body["error"]["message"]
+        assert "does not answer" in told
+        assert not {word for word in ("port", "socket", "127.", "/") if word in told}
         await wire.mend()
         assert (await running.json("GET", "/ready"))[0] == 200
         assert (await ask(running, "a vegan curry")).final[0]["name"] == "Tofu curry"

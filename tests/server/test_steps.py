@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -287,6 +288,77 @@ async def test_what_is_missing_is_asked_back_and_the_answer_completes_the_questi
     assert second.one("decontextualized_query")["decontextualized_query"] == "a flat with two rooms in Nervi"
     assert not second.of("ask_user")
     assert names(second)[0] == "Two rooms in Nervi"
+
+
+async def in_a_conversation(server: Served) -> str:
+    status, made = await server.json("POST", "/conversations", json={})
+    assert status == 201
+    return str(made["id"])
+
+
+@pytest.mark.parametrize("mode", ["list", "generate"])
+@pytest.mark.parametrize("page", [{}, {"context_description": "Homes by the sea"}], ids=["", "on a page"])
+async def test_the_answer_to_a_question_back_is_shown_as_one_and_never_stands_alone(
+    serve: Serve,
+    model: ScriptedModel,
+    prompts: Callable[[str], Path],
+    page: dict[str, str],
+    mode: str,
+) -> None:
+    server = await serve(model=model, prompts_dir=prompts(HOMES))
+    await server.load("homes", HOME_LIST)
+    complete = {"requires_decontextualization": False, "decontextualized_query": "Nervi"}
+    asks = {"required_info_found": False, "user_question": "In which  town?"}
+    done = {"required_info_found": True, "user_question": ""}
+    model.answer = SensibleModel(
+        replies={
+            "RequiredInfoPrompt": lambda r: done if "asked_back" in r.prompt else asks,
+            **dict.fromkeys(("PrevQueryDecontextualizer", "FullDecontextualizePrompt"), complete),
+        }
+    )
+    here = {"site": "homes", "mode": mode, "conversation_id": await in_a_conversation(server), **page}
+    before = "Please remember that I love the sea. A flat with two rooms"
+    first = await server.ask(before, **here)
+    assert first.one("ask_user")["message"] == "In which town?"
+    second = await server.ask("Nervi", **here)
+    (request,) = asked(model, "FullDecontextualizePrompt" if page else "PrevQueryDecontextualizer")
+    assert [json.loads(one) for one in values_of(request.prompt, "request.previousQueries")] == [
+        [{"asked": before, "asked_back": "In which town?"}]
+    ]
+    assert not second.of("ask_user")
+    assert not second.one("complete")["degraded"]
+    written = "SynthesizePromptForGenerate" if mode == "generate" else "RankingPrompt"
+    for request in asked(model, written)[-1:]:
+        (meant,) = values_of(request.prompt, "request.query")
+        assert "two rooms" in meant
+        assert meant.endswith(" Nervi")
+    # A client that sends its own questions is in the same conversation.
+    model.requests.clear()
+    third = await server.ask("Pegli", prev=["x", "Nervi"], **here)
+    assert "asked_back" not in " ".join(request.prompt for request in asked(model, "RankingPrompt"))
+    assert third.kinds[-1] == "complete"
+
+
+async def test_nobody_is_asked_back_more_than_twice_running(
+    serve: Serve, model: ScriptedModel, prompts: Callable[[str], Path]
+) -> None:
+    server = await serve(model=model, prompts_dir=prompts(HOMES))
+    await server.load("homes", HOME_LIST)
+    missing = {"required_info_found": False, "user_question": "Where?"}
+    complete = {"requires_decontextualization": False, "decontextualized_query": "x"}
+    model.answer = SensibleModel(
+        replies={"RequiredInfoPrompt": missing, "PrevQueryDecontextualizer": complete}
+    )
+    here = {"site": "homes", "conversation_id": await in_a_conversation(server)}
+    for words in ("a flat with rooms", "anywhere"):
+        assert (await server.ask(words, **here)).one("ask_user")
+    third = await server.ask("Nervi then", **here)
+    assert not third.of("ask_user")
+    assert names(third)
+    (meant,) = values_of(asked(model, "RankingPrompt")[-1].prompt, "request.query")
+    assert meant == "a flat with rooms anywhere Nervi then"
+    # After an answer it may be asked again.
+    assert (await server.ask("a house", **here)).one("ask_user")
 
 
 async def test_what_is_known_of_the_person_counts_as_said(

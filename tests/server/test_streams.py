@@ -15,11 +15,13 @@ from server.params import MAX_QUESTION_BYTES
 from server.runs import HEARTBEAT_S, NOBODY
 from server.sse import event
 from server.wire import DIALECTS
-from tests.conftest import KITCHEN, Serve, Served
+from tests.conftest import ADMIN, KITCHEN, Serve, Served
 from tests.events import Event, EventReader, check_event
 from tests.fakes.openai_server import Hang, ModelRequest, ScriptedModel
 from tests.fakes.sensible_model import SensibleModel
 
+# The headers that the docs say a client may send, and that a browser asks leave for.
+READ = {"authorization", "x-api-key", "x-user-id", "content-type", "last-event-id"}
 REMEMBER = "Please remember that I am vegetarian"
 
 
@@ -106,6 +108,56 @@ async def test_end_of_an_answer_is_not_asked_for_again_by_an_event_source(serve:
     headers = {"Last-Event-ID": whole[-1].last_id}
     async with server.session.get(f"{server.url}/ask?query=stew", headers=headers) as response:
         assert response.status == 204  # an EventSource stops at that
+
+
+@pytest.mark.parametrize(
+    ("params", "accept"),
+    [
+        ({"streaming": "false"}, "*/*"),
+        ({"streaming": "0", "protocol": "structured"}, "text/event-stream"),
+        ({}, "application/json"),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+async def test_one_json_value_is_an_answer_of_its_own_whatever_was_read_last(
+    serve: Serve, params: dict[str, str], accept: str, known: bool
+) -> None:
+    server = await kitchen(serve)
+    begun = await events(server, {"query": "stew"})
+    headers = {"Accept": accept, "Last-Event-ID": begun[0].last_id if known else "unknown.1"}
+    asked = {"query": "lemon tart", **params}
+    for method in ("GET", "POST"):
+        given: dict[str, Any] = {"params": asked} if method == "GET" else {"json": asked}
+        async with server.session.request(method, f"{server.url}/ask", headers=headers, **given) as response:
+            assert (response.status, response.content_type) == (200, "application/json")
+            assert "Lemon tart" in await response.text()
+
+
+@pytest.mark.parametrize(
+    "path", ["/who?query=stew&streaming=true", "/sites?streaming=true", "/ask?query=stew"]
+)
+async def test_only_a_stream_that_can_be_taken_up_again_asks_to_come_back_soon(
+    serve: Serve, path: str
+) -> None:
+    server = await kitchen(serve)
+    reader = EventReader()
+    async with server.session.get(server.url + path) as response:
+        assert response.content_type == "text/event-stream"
+        got = list(reader.feed(await response.read()))
+    assert got
+    resumable = [bool(one.last_id) for one in got]
+    assert resumable == [reader.retry is not None] * len(got)
+    assert (reader.retry is not None) == path.startswith("/ask")
+
+
+async def test_a_load_that_is_followed_is_never_sent_again(serve: Serve) -> None:
+    server = await serve()
+    headers = {"Authorization": f"Bearer {ADMIN}", "Accept": "text/event-stream"}
+    body = {"site": "kitchen", "items": KITCHEN}
+    reader = EventReader()
+    async with server.session.post(f"{server.url}/documents", json=body, headers=headers) as response:
+        assert len(list(reader.feed(await response.read()))) == len(KITCHEN) + 1
+    assert reader.retry is None
 
 
 @pytest.mark.parametrize("last_id", ["x", "x.1", ".", "{run}.", "{run}.-1", "{run}.x", "{run}.²", "{run}.٣"])
@@ -281,13 +333,14 @@ async def test_preflight_from_an_allowed_origin(serve: Serve, path: str) -> None
     asked = {
         "Origin": origin,
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "content-type, last-event-id",
+        "Access-Control-Request-Headers": ", ".join(sorted(READ)),
     }
     async with server.session.options(server.url + path, headers=asked) as response:
         assert response.status == 204
         assert response.headers["Access-Control-Allow-Origin"] == origin
         assert "POST" in response.headers["Access-Control-Allow-Methods"]
-        assert "last-event-id" in response.headers["Access-Control-Allow-Headers"]
+        allowed = response.headers["Access-Control-Allow-Headers"].lower().split(",")
+        assert {name.strip() for name in allowed} >= READ
         assert "Access-Control-Allow-Credentials" not in response.headers
     other = {**asked, "Origin": "https://elsewhere.example"}
     async with server.session.options(server.url + path, headers=other) as response:

@@ -98,6 +98,36 @@ async def test_what_is_no_item_here_is_searched_for_after_all(serve: Serve, mode
     assert not frames.one("complete")["degraded"]
 
 
+@pytest.mark.parametrize("empty", [{}, [], " ", "{}", "[ ]"])
+async def test_details_with_nothing_in_them_are_none(serve: Serve, model: ScriptedModel, empty: Any) -> None:
+    server = await kitchen(serve, model)
+    replies = {
+        "DetectQueryTypePrompt": DETAILS,
+        "ExtractItemDetailsPrompt": {**EXTRACTED, "requested_details": empty},
+    }
+    model.answer = SensibleModel(replies=replies)
+    frames = await server.ask("what vegetables are in the minestrone?", site="kitchen")
+    assert frames.one("error")["code"] == "model_reply"
+    assert not frames.of("item_details")
+    assert "Minestrone" in names(frames)
+
+
+async def test_details_and_comparisons_by_points_keep_their_shape(serve: Serve, model: ScriptedModel) -> None:
+    server = await kitchen(serve, model)
+    points = {"beans": "white", "pasta": ["short", "dry"]}
+    replies = {
+        "DetectQueryTypePrompt": DETAILS,
+        "ExtractItemDetailsPrompt": {**EXTRACTED, "requested_details": points},
+        "DetectComparisonPrompt": COMPARISON,
+        "CompareItemsPrompt": {"comparison": points},
+    }
+    model.answer = SensibleModel(replies=replies)
+    frames = await server.ask("what vegetables are in the minestrone?", site="kitchen")
+    assert frames.one("item_details")["details"] == points
+    frames = await server.ask("compare the beef stew and the chickpea stew", site="kitchen")
+    assert frames.one("compare_items")["comparison"] == points
+
+
 async def test_a_question_that_only_looks_like_one_is_a_search(serve: Serve, model: ScriptedModel) -> None:
     server = await kitchen(serve, model)
     model.answer = SensibleModel()
@@ -181,6 +211,75 @@ async def test_a_stored_conversation_gives_the_items_that_were_shown(serve: Serv
     second = await server.ask("compare the first two", site="kitchen", conversation_id="talk", headers=person)
     compared = second.one("compare_items")
     assert [compared["item1"]["name"], compared["item2"]["name"]] == names(first)[:2]
+
+
+# ---------------------------------------------------------------- without a model
+
+
+def page(slug: str, name: str, description: str, body: str, price: str) -> dict[str, Any]:
+    """An item as a page gives it: the words of the page stand behind those of its object."""
+    return {
+        "@type": "Product",
+        "name": name,
+        "url": f"https://shop.example/{slug}",
+        "description": description,
+        "keywords": f"{name}, shop",
+        "offers": {"@type": "Offer", "price": price, "priceCurrency": "EUR"},
+        "text": f"{name}\n{description}\n{body}",
+    }
+
+
+SHOP = [
+    page(
+        "fox", "Fox 2 tent", "Light, for two people. It weighs 1.9 kg.", "Pitch the Fox 2 tent alone.", "289"
+    ),
+    page("owl", "Owl 3 winter tent", "A dome with skirts. It stands storms.", "Snow slides off.", "649"),
+    page("lepre", "Scarpe Lepre", "Di cuoio cerato. Per sentieri.", "Le scarpe Lepre sono cucite.", "219"),
+    page("lu", "云雀炉头", "它只有七十克重。三分钟烧开一升水。", "云雀炉头可以折叠。", "199"),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "details"),
+    [
+        ("Tell me more about Fox 2 tent", "Light, for two people. It weighs 1.9 kg.\nOffer: 289 EUR"),
+        ("parlami delle Scarpe Lepre", "Di cuoio cerato. Per sentieri.\nOffer: 219 EUR"),
+        ("介绍云雀炉头", "它只有七十克重。三分钟烧开一升水。\nOffer: 199 EUR"),
+        (
+            "More about the Owl 3 winter tent and snow",
+            "Snow slides off.\nA dome with skirts. It stands storms.\nOffer: 649 EUR",
+        ),
+    ],
+)
+async def test_details_without_a_model_describe_the_item_and_tell_its_facts(
+    serve: Serve, question: str, details: str
+) -> None:
+    server = await serve()
+    await server.load("shop", SHOP)
+    frames = await server.ask(question, site="shop")
+    told = frames.one("item_details")
+    assert told["details"] == details
+    assert [item["name"] for item in frames.final] == [told["name"]]
+    assert frames.final[0]["description"] == details.rsplit("\n", 1)[0]
+
+
+async def test_a_comparison_without_a_model_sets_descriptions_and_facts_side_by_side(serve: Serve) -> None:
+    server = await serve()
+    await server.load("shop", SHOP)
+    frames = await server.ask("Compare Fox 2 tent and Owl 3 winter tent", site="shop")
+    assert frames.one("compare_items")["comparison"] == (
+        "Fox 2 tent: Light, for two people. It weighs 1.9 kg.\nOffer: 289 EUR\n\n"
+        "Owl 3 winter tent: A dome with skirts. It stands storms.\nOffer: 649 EUR"
+    )
+
+
+async def test_cards_say_more_of_an_item_than_its_name(serve: Serve) -> None:
+    server = await serve()
+    await server.load("shop", SHOP)
+    for question in ("Fox 2 tent", "Owl 3 winter tent", "Scarpe Lepre", "云雀炉头"):
+        first = (await server.ask(question, site="shop")).final[0]
+        assert first["name"] == question
+        assert first["description"] == next(one["description"] for one in SHOP if one["name"] == question)
 
 
 # ---------------------------------------------------------------- ensemble

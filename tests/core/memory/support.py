@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,16 +90,22 @@ def held(folder: Path, needles: Iterable[bytes]) -> set[bytes]:
 
 @asynccontextmanager
 async def memory_in(
-    folder: Path, *, url: str | None = None, clock: Clock | None = None, judge: Judge | None = None
+    folder: Path,
+    *,
+    url: str | None = None,
+    clock: Clock | None = None,
+    judge: Judge | None = None,
+    legs: Sequence[Leg] = (),
 ) -> AsyncIterator[Kept]:
-    """A memory in this folder (and in the database at `url`), which may hold one already."""
+    """A memory in this folder (and in the database at `url`), which may hold one already; it is searched by
+    words, and by these legs."""
     clock = clock or Clock()
     database = await Database.open(url, folder)
     store = await EdgeStore.open(folder / "vectors")
-    leg = Leg(Bm25Embedder(), 1.0)
+    legs = [Leg(Bm25Embedder(), 1.0), *legs]
     try:
-        await store.ensure(COLLECTION, [leg.embedder.spec], KEYWORDS)
-        retriever = Retriever(store, [leg], COLLECTION)
+        await store.ensure(COLLECTION, [leg.embedder.spec for leg in legs], KEYWORDS)
+        retriever = Retriever(store, legs, COLLECTION)
         yield Kept(Facts(database, store, retriever, judge=judge, clock=clock), database, store, clock)
     finally:
         await store.close()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.memory.claims import claim, grounded, kind_of, leaning
+from core.memory.claims import claim, grounded, is_sensitive, kind_of, leaning
+from tests.core.phrase_tables import SENSITIVE
 
 
 @pytest.mark.parametrize(
@@ -47,6 +48,12 @@ REPLACED = [
     ("I work at the bakery", "I work for the harbour now"),
     ("I work as a nurse", "I now work as a teacher"),
     ("I love olives", "I can't stand olives any more"),
+    ("I love coriander", "I don't like coriander any longer"),
+    ("I love coriander", "i dont like coriander any longer"),
+    ("I live in Genoa", "I don't live in Genoa any longer"),
+    ("My favourite colour is green", "My favorite color is blue"),
+    ("My favorite theater is the Globe", "My favourite theatre is the Old Vic"),
+    ("I love yogurt", "I can't stand yoghurt any longer"),
     ("I can't stand olives", "I love olives again"),
     ("I am vegan", "I am not vegan any more"),
     ("I'm vegan", "I am no longer a vegan"),
@@ -184,6 +191,10 @@ def test_what_is_not_recognised_claims_nothing_about_likes(text: str) -> None:
     [
         ("I am allergic to walnuts", "constraint"),
         ("soy vegano", "constraint"),
+        ("soy alérgica al marisco", "constraint"),
+        ("ho l'asma", "constraint"),
+        ("我打胰岛素", "constraint"),
+        ("저는 휠체어를 탄다", "constraint"),
         ("我不吃花生", "constraint"),
         ("채식주의자예요", "constraint"),
         ("I love coriander", "preference"),
@@ -193,6 +204,20 @@ def test_what_is_not_recognised_claims_nothing_about_likes(text: str) -> None:
 )
 def test_kinds_by_words(text: str, kind: str) -> None:
     assert kind_of(text) == kind
+
+
+@pytest.mark.parametrize("text", ["My favourite colour is grey", "My favorite color is gray"])
+def test_a_british_spelling_is_the_american_one(text: str) -> None:
+    told = claim(text)
+    assert told is not None
+    assert (told.topic, told.value) == ("favourite:color", "gray")
+
+
+def test_what_always_holds_for_health_or_belief_is_sensitive() -> None:
+    constraints = [text for text in SENSITIVE if kind_of(text) == "constraint"]
+    assert len(constraints) >= 50
+    assert kind_of("my budget is 500 euros") == "constraint"
+    assert not is_sensitive("my budget is 500 euros")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -118,6 +119,23 @@ async def test_erasing_is_told_to_the_webhook() -> None:
     ((_, body),) = receiver.got
     assert orjson.loads(body)["event"] == "memory.erase"
     assert orjson.loads(body)["identity"] == {"realm": "key:shop", "user": "anna"}
+
+
+async def test_each_erasure_has_an_id_of_its_own_for_all_its_tries() -> None:
+    people = [Identity("key:shop", f"user{n}") for n in range(20)]
+    async with receiving() as receiver:
+        receiver.statuses = [503] * 5
+        hook = webhook(receiver.url, retries=9)
+        await asyncio.gather(*(hook.erase(who) for who in people))
+        await hook.erase(people[0])
+    ids: dict[str, list[str]] = {}
+    for headers, body in receiver.got:
+        told = orjson.loads(body)
+        assert headers["Idempotency-Key"] == told["id"]
+        ids.setdefault(told["identity"]["user"], []).append(told["id"])
+    assert len(receiver.got) == 26
+    assert len({one for given in ids.values() for one in given}) == 21
+    assert len(set(ids["user0"])) == 2
 
 
 def test_unknown_hook_is_an_error_that_names_those_there_are() -> None:

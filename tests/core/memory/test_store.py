@@ -18,7 +18,9 @@ from core.memory import COLLECTION, Asking, Detected, Fact, Facts, Reach, Verdic
 from core.memory.tables import facts as table
 from core.memory.tables import history
 from core.providers.base import Where
+from core.providers.use import UseEmbedder
 from core.query import Identity
+from core.retrieval import Leg
 from tests.core.memory.support import ANNA, BO, DAY_S, Kept, memory_in
 from tests.postgres import Postgres
 
@@ -206,6 +208,29 @@ async def test_recall_is_what_always_holds_and_what_the_question_calls_up(kept: 
     found = [fact.text for fact in await kept.facts.recall(asking("a cake for a small oven"))]
     assert found == ["I am allergic to walnuts", "My oven is small"]
     assert [fact.text for fact in await kept.facts.recall(asking("zzz"))] == ["I am allergic to walnuts"]
+
+
+async def test_a_fact_that_is_merely_the_nearest_is_not_recalled(tmp_path: Path) -> None:
+    cases = [
+        ("My bike is a Brompton", "lemon tart recipe", False),
+        ("My bike is a Brompton", "a folding bicycle bag", True),  # near, without a word in common
+        ("My sister lives in Quebec", "noise cancelling headphones", False),
+        ("我家的烤箱很小", "烤箱食谱", True),
+        ("서울에서 김치를 먹었다", "김치 만드는 법", True),
+        ("I am allergic to walnuts", "noise cancelling headphones", True),  # a constraint always is
+    ]
+    encoder = await UseEmbedder.open()
+    try:
+        async with memory_in(tmp_path, legs=[Leg(encoder, 0.3)]) as kept:
+            for n, (fact, question, recalled) in enumerate(cases):
+                who = Identity("key:shop", f"user{n}")
+                await kept.say(fact, who)
+                found = [one.text for one in await kept.facts.recall(asking(question, who))]
+                assert found == [fact] * recalled, question
+                # Whoever looks for something is shown the nearest there is.
+                assert [one.text for one in await kept.facts.search(Reach.of(who), question, 5)] == [fact]
+    finally:
+        await encoder.close()
 
 
 async def test_chinese_and_korean_facts_are_found_by_their_words(kept: Kept) -> None:

@@ -201,11 +201,27 @@ async def test_a_streamed_reply_comes_in_pieces_and_counts_what_the_endpoint_rep
     pieces = await streamed(chat, PLAIN, reported)
     assert "".join(pieces) == text
     assert len(pieces) > 3
-    assert reported == Usage(calls=1, prompt_tokens=2, completion_tokens=13)
+    assert reported == Usage(calls=1, prompt_tokens=2, completion_tokens=13, model="small")
     await streamed(chat, PLAIN, estimated)
     assert estimated == Usage(
-        calls=1, prompt_tokens=len("Say something.") // 4, completion_tokens=len(text) // 4
+        calls=1,
+        prompt_tokens=len("Say something.") // 4,
+        completion_tokens=len(text) // 4,
+        model="small",
     )
+
+
+@both_ways
+async def test_what_the_endpoint_had_cached_is_counted_and_the_model_named(
+    model: ScriptedModel, chat: OpenAIChat, way: str
+) -> None:
+    model.replies = [Say("one", cached=40), Say("two", cached=2), Say("three")]
+    usage, silent = Usage(), Usage()
+    await text_of(chat, way, PLAIN, usage)
+    await text_of(chat, way, replace(PLAIN, tier="high"), usage)
+    assert (usage.cached_tokens, usage.model) == (42, "big")
+    await text_of(chat, way, PLAIN, silent)
+    assert (silent.cached_tokens, silent.model) == (None, "small")
 
 
 async def test_an_endpoint_without_stream_options_still_streams(
@@ -533,7 +549,7 @@ async def test_closing_a_stream_hangs_up_counts_and_frees_the_slot(model: Script
     async with aclosing(chat.stream(PLAIN, usage)) as pieces:
         assert await anext(pieces) == "one of several"
     await model.left(1)
-    assert usage == Usage(calls=1, prompt_tokens=3, completion_tokens=3)
+    assert usage == Usage(calls=1, prompt_tokens=3, completion_tokens=3, model="small")
     model.piece_delay = 0
     model.replies = ["next"]
     assert await chat.complete(PLAIN, Usage()) == "next"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.errors import BadModelReply
 from core.prompting import PromptLibrary
 from core.prompting.ask import Prompter
 from core.providers.base import ModelCall, Usage
@@ -59,6 +60,26 @@ async def rewritten(library: PromptLibrary, asked: Query, **reply: Any) -> tuple
 def talks(cases: Path, name: str) -> list[dict[str, Any]]:
     lines = (cases / "rewrites" / "cast" / name).read_text(encoding="utf-8").splitlines()
     return [turn for line in lines if (turn := json.loads(line))["prev"]]
+
+
+async def test_a_question_that_grows_beyond_what_may_be_asked_is_no_rewriting(shipped: PromptLibrary) -> None:
+    asked = query("a vegan one", prev=("stew",))
+    most = "x" * MAX_QUERY_CHARS
+    assert (await rewritten(shipped, asked, decontextualized_query=most))[0] == most
+    with pytest.raises(BadModelReply):
+        await rewritten(shipped, asked, decontextualized_query=f"{most}x")
+
+
+def test_answers_to_questions_back_are_searched_with_all_they_answer() -> None:
+    back = ("Where?", "How much?")
+    asked = query("900", prev=("a flat", "Nervi"), asked_back=back)
+    assert [part.text for part in parts_of(asked)] == ["900", "a flat Nervi"]
+    joined = query("900", prev=("a flat", "Nervi"), searched=("a flat", "a flat in Nervi"), asked_back=back)
+    assert [part.text for part in parts_of(joined)] == ["900", "a flat in Nervi"]
+    other = query("900", prev=("a stew", "a flat", "Nervi"), asked_back=("", *back))
+    assert [part.text for part in parts_of(other)] == ["900", "a flat Nervi"]
+    long = query("rather somewhere in the hills above the town", prev=("a flat",), asked_back=("Where?",))
+    assert parts_of(long)[1].weight == parts_of(asked)[1].weight
 
 
 @pytest.mark.parametrize("name", TALKS)
