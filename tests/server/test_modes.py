@@ -125,15 +125,15 @@ async def test_that_the_sources_do_not_say_it_is_an_answer(
     assert f'name="request.language">{"de" if question.startswith("wer") else "en"}<' in asked.prompt
 
 
+@pytest.mark.parametrize("keys", [("found", "answer", "urls"), ("urls", "answer", "found")])
 @pytest.mark.parametrize(("said", "found"), [("part", "part"), ("all", "all"), ("nothing", "part")])
 async def test_little_found_is_told_apart_from_nothing(
-    serve: Serve, model: ScriptedModel, said: str, found: str
+    serve: Serve, model: ScriptedModel, said: str, found: str, keys: tuple[str, ...]
 ) -> None:
     server = await serve(model=model)
     await server.load("kitchen", KITCHEN)
-    model.answer = playing(
-        {"found": said, "answer": "It is braised [1]; for how long is not said.", "urls": []}
-    )
+    reply = {"found": said, "answer": "It is braised [1]; for how long is not said.", "urls": []}
+    model.answer = playing({key: reply[key] for key in keys})
     frames = await server.ask("how long does beef stew take?", mode="generate", site="kitchen")
     assert frames.one("nlws")["found"] == found
     assert len(frames.one("nlws")["items"]) == 1
