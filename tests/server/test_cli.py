@@ -62,6 +62,13 @@ def server(folder: Path, *argv: str) -> Iterator[tuple[subprocess.Popen[str], di
         process.communicate(timeout=30)
 
 
+@pytest.fixture
+def beside_a_server(tmp_path: Path) -> Iterator[None]:
+    """Verbs talk to it, which is quicker than opening the data folder anew for each."""
+    with server(tmp_path):
+        yield
+
+
 def jsonl(folder: Path, items: list[dict[str, Any]], name: str = "items.jsonl") -> Path:
     path = folder / name
     path.write_text("".join(json.dumps(item) + "\n" for item in items))
@@ -84,6 +91,7 @@ def test_load_ask_search_sites_delete_without_a_server(tmp_path: Path) -> None:
     assert json.loads(askable(tmp_path, "sites", "--json").stdout) == []
 
 
+@pytest.mark.usefixtures("beside_a_server")
 def test_tags_are_given_filtered_by_and_shown(tmp_path: Path) -> None:
     jsonl(tmp_path, KITCHEN[:2], "mains.jsonl")
     jsonl(tmp_path, KITCHEN[2:], "others.jsonl")
@@ -180,6 +188,7 @@ def test_replace_deletes_what_is_no_longer_there(tmp_path: Path) -> None:
     assert json.loads(askable(tmp_path, "sites", "--json").stdout)[0]["documents"] == 2
 
 
+@pytest.mark.usefixtures("beside_a_server")
 def test_delete_by_document_and_url(tmp_path: Path) -> None:
     jsonl(tmp_path, KITCHEN)
     askable(tmp_path, "load", "items.jsonl", "--site", "kitchen")
