@@ -231,7 +231,7 @@ def prompts_with(model: ScriptedModel, name: str) -> list[list[dict[str, Any]]]:
     return [items for r in model.requests if name in str(items := tagged_items(r.prompt)[0])]
 
 
-@pytest.mark.parametrize("at", [0, 4, 9])
+@pytest.mark.parametrize("at", [4, *(pytest.param(at, marks=pytest.mark.slow) for at in (0, 9))])
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_an_order_moves_no_other_items_score(
     model: ScriptedModel, chat: ChatModel, attack: str, at: int
