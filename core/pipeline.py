@@ -605,7 +605,7 @@ class _Answer:
                 if isinstance(scored, BatchFailed):
                     self._fail(scored.error)
                     continue
-                item = self._scored_item(query, scored, retrieved, track, selection.min_score)
+                item = self._scored_item(scored, retrieved, track, selection.min_score)
                 place = place_of[scored.candidate.document.key]
                 # Items that got no score are placed, not judged: the model's threshold is not for them.
                 exempt = scored.score is None and query.min_score is None
@@ -615,18 +615,18 @@ class _Answer:
                 fits = kind is None or bool(of_kind([scored.candidate], kind))
                 if selection.offer(item, place, exempt=exempt) and scored.score is not None and fits:
                     sent.add((item.site, item.document_id))
-                    self._results([item])
+                    self._results(with_passages(query, [item], [scored.candidate]))
 
     def _as_meant(self, query: Query) -> Query:
         return query.with_(decontextualized_query=self._joined) if self._joined else query
 
     def _scored_item(
-        self, query: Query, scored: Scored, retrieved: Sequence[Candidate], track: RankingType, least: float
+        self, scored: Scored, retrieved: Sequence[Candidate], track: RankingType, least: float
     ) -> Item:
         if scored.score is None:
             return undescribed(scored.candidate, on_scale(scored.candidate, retrieved), "RETRIEVAL")
         score = self._weighing.judged(scored.candidate.document, float(scored.score), least)
-        return item_of(query, scored.candidate, score, track, scored.description)
+        return undescribed(scored.candidate, score, track, scored.description)
 
     async def _summarize(self, query: Query, items: Sequence[Item]) -> None:
         """A few sentences on the best items; where that fails the list stands without them."""
