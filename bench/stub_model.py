@@ -138,8 +138,11 @@ def reply_to(prompt: str, schema: dict[str, Any]) -> str:
 
 def ranked(tag: str, schema: dict[str, Any]) -> dict[str, Any]:
     """One item's reply: the score depends on the tag alone, so that two runs rank alike."""
-    described = f"Item {tag} as the stub sees it."
-    reply = value(schema, tag) if schema.get("properties") else {"description": described}
+    # Of each its own, as a model's are: what is said of several items in the same words is not shown.
+    described = {"description": f"Item {tag} as the stub sees it."}
+    reply = value(schema, tag) if schema.get("properties") else {}
+    if not reply or "description" in reply:
+        reply = {**reply, **described}
     return {**reply, "tag": tag, "score": score(tag)}
 
 

@@ -552,7 +552,7 @@ class _Answer:
         selection = Selection(
             start=query.start_num, size=query.max_results, min_score=self._least_score(query)
         )
-        sent: set[tuple[str, str]] = set()
+        sent: dict[tuple[str, str], Item] = {}
         if self._ranker is None or self._given_up():
             with spent_on("ranking"):
                 self._rank_by_retrieval(query, retrieved, selection)
@@ -563,7 +563,9 @@ class _Answer:
             selection.narrow({key_of(one) for one in of_kind(retrieved, kind)})
         if not await self._steps.may_show():
             return ()
-        final = with_passages(query, selection.final(), retrieved)
+        # As they were shown already, those that were.
+        page = [sent.get((item.site, item.document_id), item) for item in selection.final()]
+        final = with_passages(query, page, retrieved)
         self._results([item for item in final if (item.site, item.document_id) not in sent])
         if not final:
             return await self._nothing("below_min_score", memory)
@@ -595,7 +597,7 @@ class _Answer:
         query: Query,
         retrieved: Sequence[Candidate],
         selection: Selection,
-        sent: set[tuple[str, str]],
+        sent: dict[tuple[str, str], Item],
     ) -> None:
         assert self._ranker is not None
         place_of = {candidate.document.key: place for place, candidate in enumerate(retrieved)}
@@ -614,8 +616,9 @@ class _Answer:
                 kind = self._steps.kind_so_far()
                 fits = kind is None or bool(of_kind([scored.candidate], kind))
                 if selection.offer(item, place, exempt=exempt) and scored.score is not None and fits:
-                    sent.add((item.site, item.document_id))
-                    self._results(with_passages(query, [item], [scored.candidate]))
+                    (shown,) = with_passages(query, [item], [scored.candidate])
+                    sent[shown.site, shown.document_id] = shown
+                    self._results([shown])
 
     def _as_meant(self, query: Query) -> Query:
         return query.with_(decontextualized_query=self._joined) if self._joined else query

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from abc import ABC, abstractmethod
 from asyncio.subprocess import PIPE
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -45,7 +46,7 @@ KNOWN = {
 }
 
 
-class Client:
+class Client(ABC):
     """What both do: open an EventSource, read it by `onmessage`, close it at `complete`."""
 
     def __init__(self, url: str) -> None:
@@ -70,8 +71,8 @@ class Client:
                     self.closed = event.json["message_type"] == "complete"
         assert self.closed
 
-    def hear(self, data: dict[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def hear(self, data: dict[str, Any]) -> None: ...
 
     @property
     def kinds(self) -> list[str]:
