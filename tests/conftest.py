@@ -22,6 +22,7 @@ from server.http import Runner
 from tests.events import check_legacy
 from tests.fakes.openai_server import ScriptedModel, scripted_model
 from tests.postgres import Postgres, binaries
+from tests.steady_loop import SteadyLoop
 
 ADMIN = "admin-token-of-the-tests"
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +30,11 @@ CASES = ROOT.parent / "shared" / "cases"
 # A developer's own database and model are nothing to test on.
 for _name in ("DATABASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
     os.environ.pop(_name, None)
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], SteadyLoop]]:
+    """No test fails because the machine stood still for a moment."""
+    return {"steady": SteadyLoop}
 
 
 @pytest.fixture(autouse=True)
@@ -206,10 +212,10 @@ async def running(settings: Settings, clock: Callable[[], float] = time.time) ->
         await runner.cleanup()
 
 
-@pytest.fixture
-async def serve(tmp_path: Path, database_url: str | None) -> AsyncIterator[Serve]:
-    """Starts servers; keyword arguments are settings (tables as dicts). One leg, without a model to load,
-    unless the test asks for more."""
+@asynccontextmanager
+async def serving(data: Path, database_url: str | None = None) -> AsyncIterator[Serve]:
+    """Starts servers with their data in a folder of `data`; keyword arguments are settings (tables as dicts).
+    One leg, without a model to load, unless the test asks for more."""
     async with AsyncExitStack() as stack:
 
         async def start(
@@ -223,9 +229,16 @@ async def serve(tmp_path: Path, database_url: str | None) -> AsyncIterator[Serve
             tables.setdefault("database", {"url": database_url})
             if model is not None:
                 tables["llm"] = {"base_url": model.url, "timeout_s": 5, **tables.get("llm", {})}
-            settings = Settings.model_validate({"data_dir": tmp_path / folder, **tables})
+            settings = Settings.model_validate({"data_dir": data / folder, **tables})
             return await stack.enter_async_context(running(settings, clock))
 
+        yield start
+
+
+@pytest.fixture
+async def serve(tmp_path: Path, database_url: str | None) -> AsyncIterator[Serve]:
+    """Starts servers that stop with the test: see `serving`."""
+    async with serving(tmp_path, database_url) as start:
         yield start
 
 

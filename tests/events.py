@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
+import jsonschema_rs
+from jsonschema_rs import Draft202012Validator
 
 from server.wire.schemas import schemas
 
@@ -70,14 +71,14 @@ def validator(dialect: str, definition: str | None = None) -> Draft202012Validat
     schema = schemas()[f"{dialect}.json"]
     if definition is not None:
         schema = {"$ref": f"#/$defs/{definition}", "$defs": schema["$defs"]}
-    Draft202012Validator.check_schema(schema)
+    jsonschema_rs.meta.validate(schema)
     return Draft202012Validator(schema)
 
 
 def check(dialect: str, instance: Any, definition: str | None = None) -> None:
     """Raises AssertionError saying what in `instance` is not as the schema has it."""
     wrong = [
-        f"{error.json_path}: {error.message}"
+        f"{error.instance_path}: {error.message}"
         for error in validator(dialect, definition).iter_errors(instance)
     ]
     assert not wrong, (dialect, definition, wrong, instance)

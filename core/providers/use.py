@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from core.errors import ModelError
 from core.providers.base import LegSpec, Vector
-from core.providers.child import Child, unpacked
+from core.providers.child import Child
+from core.providers.line import unpacked
 
 SPEC = LegSpec("use", "universal-sentence-encoder-multilingual-3", 512)
 PIECE_CHARS = 2500  # encoded at a time, about 70 ms: what a question waits for at most

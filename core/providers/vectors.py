@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from core.providers.base import Where
+if TYPE_CHECKING:  # the store's process reads this at its start, and has no use for the rest
+    from core.providers.base import Where
 
 COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 Values = list[str] | list[int]

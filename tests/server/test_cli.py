@@ -1,4 +1,4 @@
-"""The command line, as a person or a script runs it: a process of its own."""
+"""The command line, as a person or a script runs it: a process of its own (`tests.zygote`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import KITCHEN, ROOT, recipe
+from tests.zygote import Command, command
 
 ENVIRON = {k: v for k, v in os.environ.items() if not k.startswith(("ASKABLE_", "OPENAI_", "QDRANT_"))}
 WORDS_ONLY = {"ASKABLE_RETRIEVAL__LEGS": '["bm25"]'}
@@ -27,39 +29,39 @@ def askable(
     folder: Path, *argv: str, stdin: str = "", timeout: float = 120
 ) -> subprocess.CompletedProcess[str]:
     """Run a verb in `folder`; one leg, so that no model has to be loaded."""
+    return command(folder, *argv, env={**ENVIRON, **WORDS_ONLY}, stdin=stdin, timeout=timeout)
+
+
+def started(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """The same in an interpreter that starts for it."""
     return subprocess.run(
         [sys.executable, "-m", "server", *argv],
         cwd=folder,
         env={**ENVIRON, **WORDS_ONLY, "PYTHONPATH": str(ROOT)},
-        input=stdin,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=120,
         check=False,
     )
 
 
 @contextmanager
-def server(folder: Path, *argv: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def server(folder: Path, *argv: str) -> Iterator[tuple[Command, dict[str, Any]]]:
     """A serving process and what it printed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "server", "serve", "--port", "0", "--json", *argv],
-        cwd=folder,
-        env={**ENVIRON, **WORDS_ONLY, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if not line:
-            assert process.stderr is not None
-            raise AssertionError(process.stderr.read())
-        yield process, json.loads(line)
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
+    inward, outward = os.pipe()
+    with open(inward, encoding="utf-8") as read, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
+        words = ("serve", "--port", "0", "--json", *argv)
+        with open(outward, "w", encoding="utf-8") as out, open(os.devnull, encoding="utf-8") as nothing:
+            process = Command(words, folder, {**ENVIRON, **WORDS_ONLY}, (nothing, out, err))
+        try:
+            line = read.readline()
+            if not line:
+                err.seek(0)
+                raise AssertionError(err.read())
+            yield process, json.loads(line)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
 
 
 @pytest.fixture
@@ -77,12 +79,12 @@ def jsonl(folder: Path, items: list[dict[str, Any]], name: str = "items.jsonl") 
 
 def test_load_ask_search_sites_delete_without_a_server(tmp_path: Path) -> None:
     jsonl(tmp_path, KITCHEN)
-    loaded = askable(tmp_path, "load", "items.jsonl", "--site", "kitchen", "--json")
+    loaded = started(tmp_path, "load", "items.jsonl", "--site", "kitchen", "--json")
     assert loaded.returncode == 0, loaded.stderr
     assert json.loads(loaded.stdout)["added"] == 5
     sites = askable(tmp_path, "sites", "--json")
     assert json.loads(sites.stdout) == [{"name": "kitchen", "access": "public", "documents": 5, "chunks": 5}]
-    asked = askable(tmp_path, "ask", "tofu curry", "--site", "kitchen")
+    asked = started(tmp_path, "ask", "tofu curry", "--site", "kitchen")
     assert "Tofu curry" in asked.stdout.splitlines()[0]
     searched = askable(tmp_path, "search", "beef", "--json")
     assert json.loads(searched.stdout)["results"][0]["name"] == "Beef stew"

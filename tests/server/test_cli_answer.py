@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,24 +15,19 @@ from server.cli.answer import Answer
 from server.cli.client import write_server_file
 from server.cli.output import Output
 from server.wire.base import message_body
-from tests.conftest import ADMIN, KITCHEN, ROOT, Serve
+from tests.conftest import ADMIN, KITCHEN, Serve
 from tests.fakes.openai_server import ScriptedModel
 from tests.fakes.sensible_model import SensibleModel
+from tests.server.test_cli import ENVIRON
 from tests.server.test_wire import ASKED, COMPLETE, EVERY, SIDE, item
+from tests.zygote import Command, command
 
 
-async def ask(folder: Path, *words: str, stdout: int = asyncio.subprocess.PIPE) -> tuple[int, str, str]:
+async def ask(folder: Path, *words: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of `askable ask`, beside a server of `folder`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ASKABLE_")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "server", "--data-dir", str(folder / "data"), "ask", *words),
-        cwd=folder,
-        env={**kept, "PYTHONPATH": str(ROOT)},
-        stdout=stdout,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    return process.returncode or 0, (out or b"").decode(), err.decode()
+    argv = ("--data-dir", str(folder / "data"), "ask", *words)
+    done = await asyncio.to_thread(command, folder, *argv, env=ENVIRON)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_written_answers_and_summaries_are_printed(
@@ -67,8 +61,10 @@ async def test_in_a_terminal_the_answer_is_written_out_once_as_it_comes(
     written = {"answer": "Chickpeas [1] are in it, and [b]tomatoes[/b].", "found": "all"}
     model.answer = SensibleModel(replies={"SynthesizePromptForGenerate": written})
     screen, terminal = os.openpty()
-    code, _, _ = await ask(tmp_path, "vegan stew with chickpeas", "--mode", "generate", stdout=terminal)
-    os.close(terminal)
+    argv = ("--data-dir", "data", "ask", "vegan stew with chickpeas", "--mode", "generate")
+    with open(os.devnull, "r+", encoding="utf-8") as nothing, open(terminal, "w", encoding="utf-8") as shown:
+        asking = Command(argv, tmp_path, ENVIRON, (nothing, shown, nothing))
+        code = await asyncio.to_thread(asking.wait, 120)
     lines = os.read(screen, 100_000).decode().splitlines()
     os.close(screen)
     assert code == 0

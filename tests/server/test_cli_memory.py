@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,10 @@ import pytest
 
 from server.cli.client import write_server_file
 from server.keys import CLOCK
-from tests.conftest import ADMIN, ROOT, Serve, Served
+from tests.conftest import ADMIN, Serve, Served
+from tests.server.test_cli import ENVIRON
 from tests.server.test_memory_rest import AUTH, OTHER, keep, texts, user
+from tests.zygote import command
 
 
 @pytest.fixture
@@ -25,16 +25,9 @@ async def server(serve: Serve, tmp_path: Path) -> Served:
 
 
 async def askable(data: Path, *words: str) -> tuple[int, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKABLE_", "OPENAI_"))}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "server", "--data-dir", str(data), "memory", *words),
-        cwd=data.parent,
-        env={**kept, "PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    out, _ = await process.communicate()
-    return process.returncode or 0, out.decode()
+    argv = ("--data-dir", str(data), "memory", *words)
+    done = await asyncio.to_thread(command, data.parent, *argv, env=ENVIRON)
+    return done.returncode, done.stdout + done.stderr
 
 
 async def test_the_operator_lists_exports_and_forgets(server: Served, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 import httpx2
-import jsonschema
+import jsonschema_rs
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -76,13 +76,13 @@ async def test_every_tool_is_listed_with_schemas_that_its_results_keep_to(serve:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == [tool.name for tool in TOOLS]
         for tool in tools:
-            jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+            jsonschema_rs.meta.validate(tool.input_schema)
             assert tool.output_schema is not None
             if tool.name in MEMORY_TOOLS:
                 continue  # nobody is known here: tests/server/test_mcp_memory.py
             arguments = {"id": await first_id(client)} if tool.name == "fetch" else CALLS[tool.name]
-            jsonschema.validate(arguments, tool.input_schema)
-            jsonschema.validate(data(await client.call_tool(tool.name, arguments)), tool.output_schema)
+            jsonschema_rs.validate(tool.input_schema, arguments)
+            jsonschema_rs.validate(tool.output_schema, data(await client.call_tool(tool.name, arguments)))
             assert tool.annotations is not None
             assert tool.annotations.read_only_hint == {one.name: one.reads for one in TOOLS}[tool.name]
 

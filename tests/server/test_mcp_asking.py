@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import jsonschema
+import jsonschema_rs
 import mcp_types as types
 import pytest
 from mcp import Client
@@ -83,7 +83,7 @@ async def test_the_persons_answer_completes_the_question_in_the_same_call(
     (params,) = heard
     assert isinstance(params, types.ElicitRequestFormParams)
     assert params.message == "Is it Nervi?"
-    jsonschema.validate({"required_info": "Nervi"}, dict(params.requested_schema))
+    jsonschema_rs.validate(dict(params.requested_schema), {"required_info": "Nervi"})
     assert found["searched"] == "a flat with two rooms in Nervi"
     assert found["results"][0]["title"] == "Two rooms in Nervi"
     assert found["ask_user"] is None
@@ -192,7 +192,7 @@ async def test_a_written_answer_comes_with_its_sources_by_id(
         found = data(result)
         (schema,) = [t.output_schema for t in (await client.list_tools()).tools if t.name == "ask"]
         assert schema is not None
-        jsonschema.validate(found, schema)
+        jsonschema_rs.validate(schema, found)
         source = found["answer"]["sources"][0]
         assert f"[{source['n']}]" in found["answer"]["text"]
         assert found["answer"]["text"] in said(result)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-import jsonschema
+import jsonschema_rs
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -61,7 +61,7 @@ async def test_context_is_the_same_as_over_http_and_keeps_to_its_schema(server: 
         told = await call(
             anna, "context", messages=[{"role": "user", "content": "a curry"}], conversation_id="c1"
         )
-        jsonschema.validate(told, tools["context"].output_schema or {})
+        jsonschema_rs.validate(tools["context"].output_schema or {}, told)
         assert "I love coriander" in told["text"]
 
 
@@ -70,7 +70,7 @@ async def test_an_answer_names_the_facts_it_takes_into_account(server: Served) -
         kept = await call(anna, "remember", text="I love coriander")
         tools = {tool.name: tool for tool in (await anna.list_tools()).tools}
         answer = await anna.call_tool("ask", {"query": "a curry"})
-        jsonschema.validate(data(answer), tools["ask"].output_schema)
+        jsonschema_rs.validate(tools["ask"].output_schema, data(answer))
         used = {"memory_id": kept["memory_id"], "text": "I love coriander"}
         assert data(answer)["used_memories"] == [used]
         assert "Remembered of the person:\n- I love coriander" in said(answer)

@@ -10,8 +10,6 @@ import signal
 import socket
 import sqlite3
 import struct
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
@@ -31,6 +29,7 @@ from tests.core.memory.support import held
 from tests.fakes.openai_server import Hang, ModelRequest, ScriptedModel
 from tests.fakes.sensible_model import SensibleModel
 from tests.server.test_memory_rest import ANNA, AUTH, BO, ask, keep, kitchen, texts
+from tests.zygote import Command
 
 OPERATOR = {"Authorization": f"Bearer {ADMIN}"}
 WAIT_S = 30.0
@@ -273,7 +272,7 @@ class Killable:
     """A server in a process of its own."""
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: Command
     session: aiohttp.ClientSession
 
     def kill(self) -> None:
@@ -303,13 +302,8 @@ async def process(data: Path, model: ScriptedModel | None = None) -> AsyncIterat
         **({"ASKABLE_LLM__BASE_URL": model.url, "ASKABLE_LLM__TIMEOUT_S": "20"} if model else {}),
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASKABLE_", "OPENAI_"))}
-    started = subprocess.Popen(
-        [sys.executable, "-m", "server", "serve"],
-        cwd=ROOT,
-        env={**kept, **settings, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with open(os.devnull, "r+", encoding="utf-8") as nothing:
+        started = Command(["serve"], ROOT, {**kept, **settings}, [nothing] * 3)
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         server = Killable(f"http://127.0.0.1:{port}", started, session)
