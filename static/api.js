@@ -1,4 +1,4 @@
-/* Talks to the server: sites, questions with resumption, consent to remember. */
+/* Talks to the server: sites, questions with resumption, what is remembered. */
 
 import { readEvents } from "./sse.js";
 
@@ -7,6 +7,8 @@ const MAX_RESUMES = 3;
 const SILENCE_MS = 45_000; // three heartbeats of the server
 const FIRST_PAUSE_MS = 250; // a server stops answers that nobody reads, so the first try comes soon
 const MAX_PAUSE_MS = 10_000;
+const LONGEST = "36500d"; // what the server takes for a fact that has no end
+const KEPT_FIELDS = ["text", "kind", "scope", "site", "agent", "conversation_id", "expires_in", "metadata", "subject", "attribute"];
 
 /** The server, or something before it, answered with an error status or not in its own language. */
 export class Refused extends Error {
@@ -65,8 +67,41 @@ export async function confirmMemory(token) {
 
 /** Takes a fact back that was just kept; what it had replaced holds again. */
 export async function undoMemory(id) {
-  const path = `memory/${encodeURIComponent(id)}?undo=true`;
-  return json(await send(path, { method: "DELETE", headers: { Accept: "application/json" } }));
+  return json(await send(`${memoryPath(id)}?undo=true`, { method: "DELETE", headers: { Accept: "application/json" } }));
+}
+
+/** A fact as it is kept, with the time it still has as `expires_in`. */
+export async function readMemory(id) {
+  const response = await send(memoryPath(id), { headers: { Accept: "application/json" } });
+  const fact = await json(response);
+  if (fact.expires_at === null) return { ...fact, expires_in: LONGEST };
+  const now = Date.parse(response.headers.get("Date") ?? "") / 1000; // by the server's clock: this device's may be wrong
+  const left = Math.floor(fact.expires_at - now);
+  return left > 0 ? { ...fact, expires_in: `${left}s` } : fact;
+}
+
+/** Forgets a fact. */
+export async function forgetMemory(id) {
+  return json(await send(memoryPath(id), { method: "DELETE", headers: { Accept: "application/json" } }));
+}
+
+/** Keeps a fact that was forgotten, under a new id: {memory_id, text}. The id is null where it can't be forgotten again. */
+export async function keepMemory(fact) {
+  const told = KEPT_FIELDS.map((name) => [name, name === "site" ? siteOf(fact) : fact[name]]).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return json(await send("memory", {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: "application/json" },
+    body: JSON.stringify(Object.fromEntries(told)),
+  }));
+}
+
+/** Where a fact was told; several sites are no place that one could be bound to. */
+function siteOf({ site, scope }) {
+  return scope !== "application" && site?.includes(",") ? "" : site;
+}
+
+function memoryPath(id) {
+  return `memory/${encodeURIComponent(id)}`;
 }
 
 /**

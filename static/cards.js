@@ -35,11 +35,12 @@ class Card {
     const link = webAddress(url);
     this.element.setAttribute("data-item-id", id ?? url ?? "");
     this.element.setAttribute("data-type", read.type);
+    this.element.setAttribute("data-letter", Array.from(name || "·")[0]);
     this.showNumber();
     this.showTitle(name || url || "Untitled", link);
     this.showOrigin(read.type, site, link);
     this.showFacts(read.facts);
-    this.showImage(webAddress(read.image, link ?? document.baseURI), link, name);
+    this.showImage(webAddress(read.image, link ?? document.baseURI), link);
     setText(this.description, description ?? "");
     this.description.hidden = !description;
     this.showScore();
@@ -79,13 +80,13 @@ class Card {
    * The box has its size before the picture comes and keeps it when none does: nothing on the page jumps. The page's
    * policy lets pictures come from hosts of loaded items only, so one from elsewhere is not even tried.
    */
-  showImage(address, link, name) {
+  showImage(address, link) {
     if (!address || address.href === this.shownImage) return;
     if (address.origin !== location.origin && address.host !== link?.host) return;
     this.shownImage = address.href;
     this.picture?.remove();
     const image = el("img", { alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer", width: 112, height: 112 });
-    this.picture = el("div", { class: "picture", "aria-hidden": "true", "data-letter": Array.from(name || "·")[0] }, image);
+    this.picture = el("div", { class: "picture", "aria-hidden": "true", "data-letter": this.element.dataset.letter }, image);
     image.addEventListener("error", () => image.remove(), { once: true });
     image.src = address.href;
     this.element.prepend(this.picture);

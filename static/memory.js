@@ -1,8 +1,10 @@
 /* What an answer shows of long-term memory: facts kept, asked about, used, told and forgotten. */
 
-import { confirmMemory, undoMemory } from "./api.js";
+import { confirmMemory, forgetMemory, keepMemory, readMemory, undoMemory } from "./api.js";
 import { button, el } from "./dom.js";
 import { explain } from "./texts.js";
+
+const again = new Map(); // id of a fact that was forgotten and then kept again -> its new id
 
 /**
  * The line for a `remember` message: a chip if the fact is kept, else the question whether to keep it.
@@ -52,11 +54,11 @@ export function forgottenLine(message, deeds) {
   return line;
 }
 
-/** The list for a `memories` message: what is kept about the person. */
-export function memoriesList(message) {
+/** The list for a `memories` message: what is kept about the person, each fact with a button that forgets it. */
+export function memoriesList(message, deeds) {
   const items = facts(message.items);
-  const list = el("div", { class: "remember memories" }, el("p", {}, items.length ? "What I remember about you:" : message.message || "Nothing is kept about you here."));
-  if (items.length) list.append(el("ul", {}, ...items.map((item) => el("li", { dir: "auto" }, item.text))));
+  const list = el("div", { class: "memories" }, el("p", {}, items.length ? "What I remember about you:" : message.message || "Nothing is kept about you here."));
+  if (items.length) list.append(el("ul", {}, ...items.map((item) => listed(el("li", { class: "remember" }), item, deeds))));
   return list;
 }
 
@@ -69,28 +71,102 @@ function keep(line, text, id, deeds) {
   line.replaceChildren(el("p", { class: "chip" }, "Remembered: ", el("bdi", {}, text)));
   if (!id) return;
   deeds.kept(id);
-  const failed = el("p", { class: "problem", hidden: true });
-  const undo = button("Undo", async () => {
-    undo.disabled = true;
-    failed.hidden = true;
+  line.append(...deed(line, deeds, {
+    label: "Undo",
+    failed: "Still remembered.",
+    act: () => orGone(undoMemory(latest(id))),
+    done() {
+      deeds.forgotten([id, latest(id)]);
+      line.replaceChildren(el("p", { class: "chip is-plain" }, "Not remembered"));
+      return "Not remembered";
+    },
+  }));
+}
+
+/** A kept fact in a list; where it has no id, nobody can forget it from here. */
+function listed(line, fact, deeds) {
+  line.replaceChildren(el("p", { dir: "auto" }, fact.text));
+  if (!fact.memory_id) return line;
+  const id = () => latest(fact.memory_id);
+  line.append(...deed(line, deeds, {
+    label: "Forget",
+    about: fact.text,
+    failed: "Still remembered.",
+    async act() {
+      const whole = await orGone(readMemory(id())); // an Undo needs more than the list tells
+      const gone = await orGone(forgetMemory(id()));
+      return gone && (whole?.status ?? "active") === "active" ? { ...fact, ...whole, memory_id: id() } : null;
+    },
+    done(kept) {
+      deeds.forgotten([fact.memory_id, id()]);
+      line.replaceChildren(el("p", { class: "is-gone" }, "Forgotten: ", el("bdi", {}, fact.text)));
+      if (kept) line.append(...keepAgain(line, kept, deeds));
+      return "Forgotten";
+    },
+  }));
+  return line;
+}
+
+/** The Undo of a fact that was forgotten just now: what it was is kept anew, as the server has nothing of it any more. */
+function keepAgain(line, fact, deeds) {
+  return deed(line, deeds, {
+    label: "Undo",
+    about: fact.text,
+    failed: "Still forgotten.",
+    act: () => keepMemory(fact),
+    done(kept) {
+      if (kept.memory_id && kept.memory_id !== fact.memory_id) again.set(fact.memory_id, kept.memory_id);
+      listed(line, { text: fact.text, memory_id: kept.memory_id }, deeds);
+      return "Remembered again";
+    },
+  });
+}
+
+/** The id that a fact has by now. */
+function latest(id) {
+  return again.has(id) ? latest(again.get(id)) : id;
+}
+
+/** The answer, or null where the fact was gone already: that is what was wanted. */
+async function orGone(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error.code !== "not_found") throw error;
+    return null;
+  }
+}
+
+/**
+ * A button for one thing the server is asked for, and the place where a failure of it is told. `says` = {label, about,
+ * failed, act(), done(answer)}: `done` shows in the line what became of it, and returns that in a word.
+ */
+function deed(line, deeds, { label, about, failed, act, done }) {
+  const problem = el("p", { class: "problem", hidden: true });
+  let busy = false;
+  const pressed = button(label, async ({ detail }) => {
+    if (busy || detail > 1) return; // the second half of a double click is not meant for what the first one brought
+    busy = true;
+    problem.hidden = true;
+    pressed.setAttribute("aria-disabled", "true"); // one that is `disabled` would lose the focus
     try {
-      await undoMemory(id);
+      const answer = await act();
+      const hadFocus = line.contains(document.activeElement);
+      const said = done(answer);
+      if (hadFocus) focusOn(line.firstElementChild);
+      deeds.announce(said);
     } catch (error) {
-      if (error.status !== 404) { // gone already: that is what was wanted
-        const { what, todo } = explain(error);
-        failed.textContent = `Still remembered. ${what} ${todo}`;
-        failed.hidden = false;
-        undo.disabled = false;
-        undo.focus();
-        deeds.announce("Could not be undone");
-        return;
-      }
+      const { what, todo } = explain(error);
+      problem.textContent = `${failed} ${what} ${todo}`;
+      problem.hidden = false;
+      deeds.announce(problem.textContent);
+    } finally {
+      busy = false;
+      pressed.removeAttribute("aria-disabled");
     }
-    deeds.forgotten([id]);
-    replaced(line, el("p", { class: "chip is-plain" }, "Not remembered"));
-    deeds.announce("Not remembered");
   }, "quiet");
-  line.append(undo, failed);
+  if (about) pressed.setAttribute("aria-label", `${label}: ${about}`); // one of several in a list
+  return [pressed, problem];
 }
 
 /** A question with two buttons; `says` = {text, yes, dropped, failed, gone, done(answer)}. */

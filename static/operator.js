@@ -1,8 +1,8 @@
 /* What the person who runs the server sees: whether it is ready, what is wrong with a prompt, what is loaded. */
 
-import { Refused, fetchStatus } from "./api.js";
+import { Lost, Refused, fetchStatus } from "./api.js";
 import { button, el } from "./dom.js";
-import { explain } from "./texts.js";
+import { LOAD_COMMAND, explain } from "./texts.js";
 
 const NAMES = {
   __proto__: null, llm: "Language model", llm_trouble: "Model trouble", store: "Search store", database: "Database", prompts: "Prompts", index: "Index",
@@ -84,10 +84,18 @@ export class Operator {
       );
     } else {
       const { what, todo } = explain(error);
-      this.body.replaceChildren(el("p", { class: "problem" }, `${what} ${todo}`));
+      this.body.replaceChildren(el("p", { class: "problem" }, `${what} ${todo}`), ...[cause(error)].filter(Boolean));
     }
     this.announce(this.body.textContent);
   }
+}
+
+/** What an operator can do about a failure: visitors are not told. */
+function cause(error) {
+  if (error instanceof Lost) return navigator.onLine ? el("p", {}, "Is the server running?") : null;
+  if (!(error instanceof Refused)) return null;
+  if (error.code === "foreign_reply") return el("p", {}, "Often that is a proxy between this page and the server.");
+  return error.message ? el("p", {}, "The server says: ", el("bdi", {}, error.message)) : null;
 }
 
 function checks(status, found) {
@@ -101,7 +109,7 @@ function told(value) {
 }
 
 function sitesTable(sites) {
-  if (!sites.length) return [el("p", {}, "No site has been loaded.")];
+  if (!sites.length) return [el("p", {}, "Nothing has been loaded yet. Load something with this command:"), el("pre", { class: "command" }, el("code", {}, LOAD_COMMAND))];
   const head = ["Site", "Access", "Documents", "Chunks"].map((name) => el("th", { scope: "col" }, name));
   const rows = sites.map((site) => el("tr", {},
     el("th", { scope: "row" }, site.name),

@@ -1,7 +1,7 @@
 /* Which sites there are, which one is asked, and what the page says before the first question. */
 
 import { button, el } from "./dom.js";
-import { LOAD_COMMAND, explain } from "./texts.js";
+import { explain } from "./texts.js";
 import { fetchSites } from "./api.js";
 
 const MAX_EXAMPLES = 4;
@@ -90,8 +90,8 @@ export class Sites {
     const { introTitle, introText, introMore } = this.parts;
     introTitle.textContent = this.empty ? "Nothing to find yet" : "What are you looking for?";
     if (this.empty) {
-      introText.textContent = "No site has been loaded. Load one with this command, then come back to this page:";
-      introMore.replaceChildren(el("pre", { class: "command" }, el("code", {}, LOAD_COMMAND)));
+      introText.textContent = "There is nothing here to search yet. Please come back later.";
+      introMore.replaceChildren();
       return;
     }
     const shown = this.value === "all" || this.value === "" ? this.all : this.all.filter((site) => this.value.split(",").includes(site.name));

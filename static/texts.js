@@ -3,8 +3,10 @@
 import { Lost, Refused } from "./api.js";
 
 const ADVICE_LATER = "Please try again in a moment.";
-const ADVICE_OPERATOR = "Whoever runs this site has to look at it: its log says more.";
+const ADVICE_OPERATOR = "Please tell whoever runs this site.";
 const FROM_SEARCH = "What is shown comes straight from search.";
+
+const TOO_MANY = ["Too much was asked in a short time.", "Wait a little, then try again.", true];
 
 /** code -> [what happened, what to do, whether asking again can help] */
 const FAILURES = {
@@ -13,22 +15,24 @@ const FAILURES = {
   not_found: ["This is no longer here.", "Ask again.", true],
   forbidden: ["You may not ask this site.", "Choose another site, or sign in where you came from.", false],
   unauthorized: ["This server answers only people it knows.", "Sign in where you came from, then ask again.", false],
-  rate_limited: ["Too many questions in a short time.", "Wait a little, then try again.", true],
+  rate_limited: TOO_MANY,
+  too_many: TOO_MANY,
   model_failed: ["The language model failed.", `${FROM_SEARCH} ${ADVICE_LATER}`, true],
   model_timeout: ["The language model took too long.", `${FROM_SEARCH} ${ADVICE_LATER}`, true],
   model_busy: ["The language model is busy.", `${FROM_SEARCH} ${ADVICE_LATER}`, true],
-  model_refused: ["The language model did not let us in.", `${FROM_SEARCH} ${ADVICE_OPERATOR}`, false],
+  model_refused: ["The language model cannot be used here at the moment.", `${FROM_SEARCH} ${ADVICE_OPERATOR}`, false],
   model_reply: ["The language model gave no usable reply.", `${FROM_SEARCH} ${ADVICE_LATER}`, true],
-  store_failed: ["The search store could not be reached.", ADVICE_LATER, true],
-  store_mismatch: ["The search store does not fit this server's settings.", ADVICE_OPERATOR, false],
-  config: ["This server is not set up right.", ADVICE_OPERATOR, false],
+  store_failed: ["Searching does not work at the moment.", ADVICE_LATER, true],
+  store_mismatch: ["Searching does not work: something is not set up right here.", ADVICE_OPERATOR, false],
+  memory_failed: ["What is remembered cannot be reached at the moment.", ADVICE_LATER, true],
+  config: ["Something is not set up right here.", ADVICE_OPERATOR, false],
   stopped: ["The connection was lost and the answer was stopped.", "What had arrived is still here.", true],
   too_large: ["This is more than the server takes in one piece.", "Ask with fewer words, or start a new conversation.", false],
-  misdirected: ["This server does not answer under this address.", ADVICE_OPERATOR, false],
+  misdirected: ["This site does not answer under this address.", ADVICE_OPERATOR, false],
   load_failed: ["Something could not be loaded.", ADVICE_OPERATOR, false],
   internal: ["Something went wrong on the server.", ADVICE_LATER, true],
 };
-const SERVER_KNOWS_BETTER = new Set(["bad_request", "site_unknown", "config"]); // its message names the cause
+const SERVER_KNOWS_BETTER = new Set(["bad_request", "site_unknown"]); // its message names the cause
 
 /** {what, todo, retry, code} for an `error` frame, a refused request, a lost connection, or anything else thrown. */
 export function explain(failure) {
@@ -49,21 +53,21 @@ export function explain(failure) {
 function lost({ begun }) {
   if (!navigator.onLine) return { code: "offline", what: "You are offline.", todo: "Connect to the network, then try again.", retry: true };
   if (begun) return { code: "connection_lost", what: "The connection was lost.", todo: "What had arrived is still here.", retry: true };
-  return { code: "unreachable", what: "The server cannot be reached.", todo: "Check that it is running and that you are connected.", retry: true };
+  return { code: "unreachable", what: "The server cannot be reached.", todo: "Check that you are connected, then try again.", retry: true };
 }
 
 function foreign({ status }) {
   return {
     code: "foreign_reply",
-    what: `Something other than this server answered (HTTP ${status}).`,
-    todo: `Often that is a proxy in between. ${ADVICE_LATER}`,
+    what: `Something on the way answered in this site's place (HTTP ${status}).`,
+    todo: ADVICE_LATER,
     retry: true,
   };
 }
 
 /** What the page says for each reason of `no_results`. */
 export const NOTHING = {
-  site_empty: "Nothing has been loaded here yet.",
+  site_empty: "There is nothing here to search yet.",
   below_min_score: "Nothing here matches closely enough. Other words, or fewer of them, may find more.",
   filters: "Nothing is left after the filters of this question.",
   retrieval_failed: "The search itself failed, so nothing can be shown.",

@@ -5,7 +5,7 @@ import { CardList } from "./cards.js";
 import { button, el, setText } from "./dom.js";
 import { forgottenLine, memoriesList, rememberLine, usedFacts } from "./memory.js";
 import { askBlock, comparisonBlock, detailsBlock, ensembleBlock } from "./structures.js";
-import { LOAD_COMMAND, NOTHING, count, explain } from "./texts.js";
+import { NOTHING, count, explain } from "./texts.js";
 
 let made = 0;
 
@@ -199,9 +199,7 @@ export class Turn {
   nothing({ message, reason }) {
     this.empty = reason;
     const text = NOTHING[reason] ?? message ?? "Nothing was found.";
-    const note = el("div", { class: "note" }, el("p", {}, text));
-    if (reason === "site_empty") note.append(el("p", {}, "Whoever runs it can load something with ", el("code", {}, LOAD_COMMAND), "."));
-    this.notes.append(note);
+    this.notes.append(el("p", { class: "note" }, text));
     this.offerAllSites();
     if (reason === "retrieval_failed") this.offerRetry();
     else if (reason !== "site_empty") this.offerChange();
@@ -254,7 +252,7 @@ const SHOWN = {
     turn.takenBack = true; // it names what is to be forgotten
     turn.remembered.append(forgottenLine(message, turn.memoryDeeds));
   },
-  memories: (turn, message) => turn.remembered.append(memoriesList(message)),
+  memories: (turn, message) => turn.remembered.append(memoriesList(message, turn.memoryDeeds)),
   used_memories: (turn, message) => turn.uses(message),
   result_batch: (turn, { results }) => {
     turn.list.take(objects(results).map((item) => turn.untold(item)));

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from playwright.async_api import Browser, Page, async_playwright
+
+from tests.conftest import Serve, serving
 
 STATIC = Path(__file__).parents[2] / "static"
 FLAGS = (
@@ -26,8 +29,13 @@ FLAGS = (
 )
 
 
-@asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+NewPage = Callable[..., Awaitable[Page]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """One for all tests of a module, as its start takes longer than most of them. Tests ask for `page` or
+    `new_page`: what those open is another visitor's each time, and closed behind the test."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         pytest.skip("the page's tests need Chromium (Debian package: chromium)")
@@ -38,30 +46,45 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def watched_page(browser: Browser) -> AsyncIterator[Page]:
-    """A page of desktop size; an uncaught error in any script fails the test."""
-    page = await browser.new_page(viewport={"width": 1280, "height": 800})
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    await page.close()
+async def watched_page(browser: Browser, **options: Any) -> AsyncIterator[Page]:
+    """A page in a context of its own (cookies, storage, cache), of desktop size unless the `options` of that
+    say otherwise. An uncaught error in any script fails the test."""
+    context = await browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    try:
+        page = await context.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+    finally:
+        await context.close()
     assert errors == []
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as browser:
-        yield browser
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_page(browser: Browser) -> AsyncIterator[NewPage]:
+    """Opens pages, each as another visitor; keyword arguments are options of its context."""
+    async with AsyncExitStack() as stack:
+
+        async def opened(**options: Any) -> Page:
+            return await stack.enter_async_context(watched_page(browser, **options))
+
+        yield opened
 
 
-@pytest.fixture
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    async with watched_page(browser) as page:
-        yield page
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(new_page: NewPage) -> Page:
+    return await new_page()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
+    """The `serve` of all tests, in the loop of the browser."""
+    async with serving(tmp_path) as start:
+        yield start
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shell() -> AsyncIterator[Page]:
+async def shell(browser: Browser) -> AsyncIterator[Page]:
     """An empty document beside the page's modules, for tests of single modules; one for all of them."""
 
     async def empty(_: web.Request) -> web.Response:
@@ -70,6 +93,6 @@ async def shell() -> AsyncIterator[Page]:
     app = web.Application()
     app.router.add_get("/", empty)
     app.router.add_static("/static", STATIC)
-    async with TestServer(app) as server, chromium() as browser, watched_page(browser) as page:
+    async with TestServer(app) as server, watched_page(browser) as page:
         await page.goto(str(server.make_url("/")))
         yield page

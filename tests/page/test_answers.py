@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Request, expect
+import pytest_asyncio
+from playwright.async_api import Locator, Page, Request, expect
 
 from server.keys import LIBRARY, STATE
 from tests.conftest import ADMIN, Serve, Served
 from tests.fakes.openai_server import ModelRequest, ScriptedModel, scripted_model
 from tests.fakes.sensible_model import SensibleModel, fitting
+from tests.page.conftest import NewPage
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # the browser's
 
 SCORES = {"Alfa": 60, "Bravo": 90, "Charlie": 75, "Delta": 55}
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
@@ -48,7 +52,7 @@ class Kitchen:
 Start = Callable[..., Awaitable[Kitchen]]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def start(serve: Serve) -> AsyncIterator[Start]:
     says: dict[str, Any] = {}
     sensible = SensibleModel(scores=SCORES)
@@ -391,6 +395,8 @@ async def test_only_pictures_that_the_policy_allows_are_tried(page: Page, start:
     await expect(cards.nth(0).locator(".picture")).to_have_attribute("data-letter", "B")
     await expect(cards.nth(2).locator(".picture")).to_have_count(0)
     await expect(cards.nth(3).locator(".picture")).to_have_count(0)
+    edges = "(all) => all.map((one) => one.getBoundingClientRect().left)"
+    assert len(set(await turn.locator(".card-body").evaluate_all(edges))) == 1
     assert "https://trattoria.example/b.jpg" in asked
     assert [url for url in asked if "elsewhere" in url] == []
     assert [said for said in complaints if "Content Security Policy" in said] == []
@@ -448,9 +454,9 @@ async def test_the_operator_sees_checks_problems_and_sites_and_the_token_goes_no
     await expect(panel).to_be_hidden()
 
 
-async def test_an_operator_link_shows_its_panel_on_a_phone(browser: Browser, start: Start) -> None:
+async def test_an_operator_link_shows_its_panel_on_a_phone(new_page: NewPage, start: Start) -> None:
     kitchen = await start()
-    page = await browser.new_page(viewport={"width": 360, "height": 640})
+    page = await new_page(viewport={"width": 360, "height": 640})
     await page.goto(f"{kitchen.url}#operator={ADMIN}")
     panel = page.get_by_role("complementary", name="Operator")
     await expect(panel.get_by_role("row")).to_contain_text(["Site", "trattoria"])

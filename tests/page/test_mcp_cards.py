@@ -5,9 +5,12 @@ from __future__ import annotations
 import html
 from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 
 from server.mcp import cards
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # the browser's
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "

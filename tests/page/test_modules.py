@@ -457,3 +457,33 @@ async def test_sources_stand_in_the_order_of_their_numbers(shell: Page) -> None:
         }"""
     )
     assert shown == [["Source 1", "Source 3", "Source 12"], "Sources"]
+
+
+async def test_a_fact_that_nobody_can_forget_has_no_button(shell: Page) -> None:
+    shown = await shell.evaluate(
+        """async () => {
+          const { memoriesList } = await import("/static/memory.js");
+          const items = [{ text: "I love <b>rice</b>" }, { memory_id: "m1", text: "my oven is small" }];
+          const list = memoriesList({ items: [...items, { memory_id: "m2" }] }, {});
+          const text = (line) => line.querySelector("p").textContent;
+          const label = (line) => line.querySelector("button")?.getAttribute("aria-label") ?? null;
+          return Array.from(list.querySelectorAll("li"), (line) => [text(line), label(line)]);
+        }"""
+    )
+    assert shown == [
+        ["I love <b>rice</b>", None],
+        ["my oven is small", "Forget: my oven is small"],
+    ]
+
+
+async def test_what_the_server_says_of_its_settings_is_not_told_to_visitors(shell: Page) -> None:
+    told = await shell.evaluate(
+        """async () => {
+          const { explain } = await import("/static/texts.js");
+          const failure = (code) => ({ code, message: "`llm.api_key` in askable.toml" });
+          const codes = ["config", "store_mismatch", "model_refused", "load_failed"];
+          return codes.map((code) => explain(failure(code)));
+        }"""
+    )
+    assert [one["code"] for one in told if "llm.api_key" in one["what"] + one["todo"]] == []
+    assert all("tell whoever runs this site" in one["todo"] for one in told)
