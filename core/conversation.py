@@ -65,6 +65,8 @@ class Record:
         self.owner = owner
         self.conversation_id = query.conversation_id
         self.void = False  # erased while the answer was on its way
+        self.asked_at = query.asked_at
+        self.row: int | None = None  # of the conversation that the question saw
         self.stored: asyncio.Task[None] | None = None
         self.kept: Turn | None = None  # what is being stored
         self._query = query
@@ -79,6 +81,7 @@ class Record:
 
     def build_on(self, history: History) -> None:
         """Take note of what the question saw: what is written of it may have words of the same facts."""
+        self.row = history.row
         for turn in history.turns:
             self._used.update(turn.told, turn.used)
         for entry in history.board:
@@ -153,6 +156,10 @@ class RememberedFacts(Protocol):
 
     async def expire(self, owner: Identity) -> None:
         """Let go of this person's facts whose time is up. Raises StoreError."""
+        ...
+
+    def erased_since(self, connection: Connection, owner: Identity, at: float | None) -> bool:
+        """Whether everything of this person was erased at this time (Unix seconds; None: never) or later."""
         ...
 
     def told_with(self, connection: Connection, owner: Identity, query_id: str) -> Collection[str]:
@@ -251,7 +258,11 @@ class Conversations:
             self._records.discard(record)
 
     def _put(self, c: Connection, record: Record, made: Turn) -> int | None:
-        """The row id; None where there is nothing to be kept."""
+        """The row id; None where there is nothing to be kept: also where the person was erased, or the
+        conversation deleted, since the question came, be it by another server."""
+        erased = self.facts is not None and self.facts.erased_since(c, record.owner, record.asked_at)
+        if erased or (record.row is not None and rows.owner_of(c, record.row) is None):
+            return None
         turn = self._as_remembered(c, record.owner, made)
         if turn is None:
             return None
@@ -316,7 +327,7 @@ class Conversations:
     async def delete(self, owner: Identity, conversation_id: str) -> dict[str, int]:
         """How many rows went. An answer still on its way into it is not kept. Raises NotFound as `get`."""
         await self._void(owner.key, {conversation_id})
-        gone = await self._database.write(lambda c: rows.delete(c, owner.key, conversation_id))
+        gone = await self._delete(owner.key, conversation_id)
         if not gone["conversations"]:
             raise not_found(conversation_id)
         return gone
@@ -324,7 +335,13 @@ class Conversations:
     async def erase(self, identity: Identity) -> dict[str, int]:
         """All of this identity; how many conversations, turns, messages and whiteboard entries went."""
         await self._void(identity.key)
-        return await self._database.write(lambda c: rows.delete(c, identity.key))
+        return await self._delete(identity.key)
+
+    async def _delete(self, owner: str, conversation_id: str | None = None) -> dict[str, int]:
+        gone = await self._database.write(lambda c: rows.delete(c, owner, conversation_id))
+        if gone["conversations"]:
+            self._database.untidy = True
+        return gone
 
     # ------------------------------------------------------------ for agents and the whiteboard
 
@@ -370,7 +387,10 @@ class Conversations:
 
     async def purge(self) -> int:
         """Delete what has expired; how many conversations that were."""
-        return await self._database.write(lambda c: rows.purge(c, self._clock(), self._limits))
+        gone = await self._database.write(lambda c: rows.purge(c, self._clock(), self._limits))
+        if gone:
+            self._database.untidy = True
+        return gone
 
     def start_purging(self) -> None:
         """Purge now and every ten minutes, until `close`."""

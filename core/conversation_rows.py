@@ -90,11 +90,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a question sees of its conversation; `last_n` counts all that was ever said in it."""
+    """What a question sees of its conversation; `last_n` counts all that was ever said in it, `row` is its
+    row id, None where it is not there."""
 
     turns: tuple[Turn, ...] = ()
     board: tuple[Entry, ...] = ()
     last_n: int = 0
+    row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def history(c: Connection, owner: str, conversation_id: str, now: float, limits:
     row = find(c, owner, conversation_id, now, limits)
     if row is None:
         return History()
-    return History(tuple(newest_turns(c, row.id, limits.turns)), board_of(row), row.last_n)
+    return History(tuple(newest_turns(c, row.id, limits.turns)), board_of(row), row.last_n, row.id)
 
 
 def whole(c: Connection, owner: str, conversation_id: str, now: float, limits: Limits) -> Conversation | None:

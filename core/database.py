@@ -195,8 +195,9 @@ class Database:
         self._engine = engine
         self._threads = ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="database")
         self._writing = asyncio.Lock()
-        # Whether something that was deleted may still be in the files; at the start a stop may have come
-        # between. (PostgreSQL's tables are not all written anew at each start.)
+        # Whether something that was deleted may still be in the files: set by who deletes what people said,
+        # looked at by the upkeep. At the start a stop may have come between. (PostgreSQL's tables are not all
+        # written anew at each start.)
         self.untidy = engine.dialect.name == "sqlite"
 
     @classmethod

@@ -7,7 +7,8 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import orjson
@@ -18,15 +19,18 @@ from core.access import Access, Scope
 from core.database import Database, chunks, documents, insert, insert_missing, sites, stale, upsert
 from core.errors import StoreError
 from core.ingestion.chunks import Chunk
+from core.kept import Kept
 from core.retrieval import Found
 from core.tags import TagFilter, fits
 
+# Of passages that were found lately, with their documents: then only whether they still stand is read.
+PASSAGE_BYTES = 32 * 2**20
 HOST = re.compile(r"[a-z0-9.-]{1,253}(?::\d{1,5})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One version of one document: what points and chunks are filed under."""
+class Version(NamedTuple):
+    """One version of one document: what points and chunks are filed under. (Made and hashed some hundred
+    times a question: a tuple takes a third of a frozen class's time for that.)"""
 
     site: str
     document_id: str
@@ -70,6 +74,19 @@ class Candidate:
     legs: Mapping[str, float]
 
 
+# Of a passage: its site, its document's id and version, and which of its chunks it is.
+_Place: TypeAlias = tuple[str, str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A chunk of a document as the row was that was last changed then."""
+
+    document: Document
+    text: str
+    updated_at: float
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of a live document before it is loaded again."""
@@ -97,6 +114,8 @@ class Documents:
         self._database = database
         self._new_site_access = new_site_access
         self._languages: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._sizes: dict[tuple[str, ...], int] = {}
+        self._passages: Kept[_Place, _Passage] = Kept(PASSAGE_BYTES)
 
     async def sites(self, scope: Scope) -> list[SiteCounts]:
         """The sites with their counts, by name."""
@@ -132,6 +151,16 @@ class Documents:
             self._languages[key] = found
         return self._languages[key]
 
+    async def size(self, among: Sequence[str]) -> int:
+        """How many passages these sites' documents have; kept until a load."""
+        key = tuple(among)
+        if key not in self._sizes:
+            query = sa.select(sa.func.coalesce(sa.func.sum(documents.c.chunks), 0)).where(
+                documents.c.site.in_(key)
+            )
+            self._sizes[key] = await self._database.read(lambda c: int(c.execute(query).scalar_one()))
+        return self._sizes[key]
+
     async def hosts(self, scope: Scope, limit: int) -> list[str]:
         """The hosts of the loaded documents' addresses, at most `limit` of them."""
         query = (
@@ -145,8 +174,9 @@ class Documents:
 
     async def site_names(self, scope: Scope) -> list[str]:
         """The sites' names, sorted."""
-        query = sa.select(sites.c.name).where(_within(scope, sites.c.name)).order_by(sites.c.name)
-        return await self._database.read(lambda c: list(c.execute(query).scalars()))
+        query = _names_in_order(scope.private, scope.sites is not None)
+        asked = {"allowed": sorted(scope.sites or ())}
+        return await self._database.read(lambda c: list(c.execute(query, asked).scalars()))
 
     async def set_access(self, site: str, access: Access) -> None:
         """Say who may ask a site; one that is not there is made, empty."""
@@ -229,41 +259,44 @@ class Documents:
 
     async def live(self, scope: Scope, found: Sequence[Found], tags: TagFilter = ()) -> list[Candidate]:
         """The hits whose version is live and that pass the filter as their tags are now, in the given order,
-        with document and chunk text. (The vector store learns of new tags a moment later.)"""
+        with document and chunk text. (The vector store learns of new tags a moment later.)
+
+        What is kept of an earlier search counts only if its row has not been changed since."""
         if not found:
             return []
+        kept = {place: self._passages.get(place) for place in map(_place, found)}
 
-        def work(c: Connection) -> dict[tuple[str, str, str, int], Candidate]:
-            keys = {(f.site, f.document_id, f.version, f.n): f for f in found}
-            query = (
-                sa.select(documents, chunks.c.n, chunks.c.text)
-                .join(
-                    chunks,
-                    sa.and_(
-                        chunks.c.site == documents.c.site,
-                        chunks.c.document_id == documents.c.document_id,
-                        chunks.c.version == documents.c.version,
-                    ),
-                )
-                .where(
-                    sa.tuple_(chunks.c.site, chunks.c.document_id, chunks.c.version, chunks.c.n).in_(
-                        list(keys)
-                    ),
-                    _within(scope, chunks.c.site),
-                )
-            )
-            live = {}
-            for row in c.execute(query):
-                key = (row.site, row.document_id, row.version, row.n)
-                if not fits(row.tags, tags):
+        def work(c: Connection) -> tuple[dict[_Place, _Passage], list[_Place]]:
+            asked = {
+                "sites": list({place[0] for place in kept}),
+                "ids": list({place[1] for place in kept}),
+                "allowed": sorted(scope.sites or ()),
+            }
+            rows = c.execute(_versions(scope.private, scope.sites is not None), asked)
+            now = {(row.site, row.document_id, row.version): row.updated_at for row in rows}
+            live: dict[_Place, _Passage] = {}
+            missing: list[_Place] = []
+            for place, passage in kept.items():
+                updated_at = now.get(place[:3])
+                if updated_at is None:
                     continue
-                hit = keys[key]
-                live[key] = Candidate(_document(row), row.n, row.text, hit.score, hit.legs)
-            return live
+                if passage is not None and passage.updated_at == updated_at:
+                    live[place] = passage
+                else:
+                    missing.append(place)
+            if missing:
+                live.update((_place_in(row), _passage(row)) for row in c.execute(_passages(scope, missing)))
+            return live, missing
 
-        live = await self._database.read(work)
-        ordered = (live.get((f.site, f.document_id, f.version, f.n)) for f in found)
-        return [candidate for candidate in ordered if candidate is not None]
+        live, missing = await self._database.read(work)
+        for place in missing:
+            if (passage := live.get(place)) is not None:
+                self._passages.put(place, passage, len(passage.document.item) + 4 * len(passage.text))
+        return [
+            Candidate(passage.document, one.n, passage.text, one.score, one.legs)
+            for one in found
+            if (passage := live.get(_place(one))) is not None and fits(passage.document.tags, tags)
+        ]
 
     async def expanded(self, found: Sequence[Candidate], beside: int) -> list[str]:
         """The text of each with up to `beside` chunks of its document before and after it, joined as `text`
@@ -386,6 +419,7 @@ class Documents:
         if replaced is None:
             raise StoreError("another server has cleaned up during this load: load again")
         self._languages.clear()
+        self._sizes.clear()
         return replaced
 
     async def retire(self, site: str, document_ids: Sequence[str]) -> list[Version]:
@@ -407,6 +441,7 @@ class Documents:
 
         gone = await self._database.write(work)
         self._languages.clear()
+        self._sizes.clear()
         return gone
 
     async def retire_site(self, site: str) -> int:
@@ -425,6 +460,7 @@ class Documents:
 
         gone = await self._database.write(work)
         self._languages.clear()
+        self._sizes.clear()
         return gone
 
     async def swept_site(self, site: str) -> None:
@@ -460,6 +496,59 @@ def _within(scope: Scope, site: sa.ColumnElement[str]) -> sa.ColumnElement[bool]
     if scope.sites is not None:
         allowed = allowed.where(sites.c.name.in_(sorted(scope.sites)))
     return site.in_(allowed)
+
+
+def _site_names(private: bool, of_sites: bool) -> sa.Select[str]:
+    """The sites that scopes of this kind may see; `allowed` are those that one is limited to."""
+    names = sa.select(sites.c.name)
+    if not private:
+        names = names.where(sites.c.access == "public")
+    return names.where(sites.c.name.in_(sa.bindparam("allowed", expanding=True))) if of_sites else names
+
+
+# The two statements that every question reads by are made once: that takes as long as to run them.
+@lru_cache(maxsize=4)
+def _names_in_order(private: bool, of_sites: bool) -> sa.Select[str]:
+    return _site_names(private, of_sites).order_by(sites.c.name)
+
+
+@lru_cache(maxsize=4)
+def _versions(private: bool, of_sites: bool) -> sa.Select[str, str, str, float]:
+    """Which versions of the documents `ids` of `sites` are live, and when their rows were last changed; of
+    the sites that such scopes may see."""
+    columns = (documents.c.site, documents.c.document_id, documents.c.version, documents.c.updated_at)
+    return sa.select(*columns).where(
+        documents.c.site.in_(sa.bindparam("sites", expanding=True)),
+        documents.c.document_id.in_(sa.bindparam("ids", expanding=True)),
+        documents.c.site.in_(_site_names(private, of_sites)),
+    )
+
+
+def _passages(scope: Scope, places: Sequence[_Place]) -> sa.Select[Any]:
+    """The live ones of these passages with their documents."""
+    of_document = sa.and_(
+        chunks.c.site == documents.c.site,
+        chunks.c.document_id == documents.c.document_id,
+        chunks.c.version == documents.c.version,
+    )
+    place = sa.tuple_(chunks.c.site, chunks.c.document_id, chunks.c.version, chunks.c.n)
+    return (
+        sa.select(documents, chunks.c.n, chunks.c.text)
+        .join(chunks, of_document)
+        .where(place.in_(places), _within(scope, chunks.c.site))
+    )
+
+
+def _place(found: Found) -> _Place:
+    return found.site, found.document_id, found.version, found.n
+
+
+def _place_in(row: Row[Any]) -> _Place:
+    return row.site, row.document_id, row.version, row.n
+
+
+def _passage(row: Row[Any]) -> _Passage:
+    return _Passage(_document(row), row.text, row.updated_at)
 
 
 def _tagged(tag: str) -> sa.ColumnElement[bool]:

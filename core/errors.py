@@ -70,6 +70,8 @@ class ModelError(AskError):
     code = "model_failed"
     status = 502
     retryable = True
+    # Whether who asked may try again now: the reply broke off, and there were retries left for that.
+    broke_off = False
 
 
 class ModelTimeout(ModelError):

@@ -160,6 +160,7 @@ class Feedback:
                 c.execute(sa.insert(feedback).values(**row))
 
         await self._database.write(work)
+        self._database.untidy = self._database.untidy or said.rating is None
 
     async def listed(self, *, before: int | None, limit: int) -> list[Given]:
         """What was said, the latest first, from behind the id `before`; for operators."""

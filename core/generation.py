@@ -22,8 +22,9 @@ from core.ingestion.text import trimmed
 from core.items import language_of, told
 from core.language import detect, folded, function_words, normalized
 from core.messages import FOUND, AnswerDelta, Found, GeneratedAnswer, Item, Summary
+from core.pace import Pace
 from core.passages import asked_words, best_of, has_kind, keys
-from core.prompting.ask import Prompter, call_of
+from core.prompting.ask import Prompter, call_of, parsed
 from core.prompting.fill import fill
 from core.prompting.library import Prompt
 from core.providers.base import Usage
@@ -44,18 +45,21 @@ URLS_KEY = "urls"
 NOTHING: Found = "nothing"
 
 _CITATION = re.compile(r"\[(\d{1,6})\]")
+_WORD = re.compile(r"\w")
 # What may be a citation as models write them: brackets of any script, doubled or escaped, then the target of
-# a link or the address of a Markdown reference; with the blanks before it.
+# a link or the address of a Markdown reference; with the blanks before it. Blanks are taken once and never
+# given back, so that a text full of them takes no longer than another.
 _LEFT, _RIGHT = r"\[【［〔〖", r"\]】］〕〗"
-_OPENS, _CLOSES = rf"(?:\\?[{_LEFT}]\s*){{1,4}}", rf"(?:\s*\\?[{_RIGHT}]){{1,4}}"
+_OPENS, _CLOSES = rf"(?:\\?[{_LEFT}]\s*+){{1,4}}", rf"(?:\s{{0,8}}+\\?[{_RIGHT}]){{1,4}}"
 _BETWEEN = rf"[^{_LEFT}{_RIGHT}]"
 _BRACKETS = re.compile(
-    rf"(?P<blanks>[ \t]*)(?P<opens>{_OPENS})(?P<inside>{_BETWEEN}{{1,200}}?)(?P<closes>{_CLOSES})"
-    r"(?:\((?:https?://|www\.|[#/])[^()\n]{0,500}\)|:[ \t]*<?(?:https?://|www\.)\S{1,500})?"
+    rf"(?<![ \t])(?P<blanks>[ \t]*+)(?P<opens>{_OPENS})(?P<inside>{_BETWEEN}{{1,200}}?)(?P<closes>{_CLOSES})"
+    r"(?:\((?:https?://|www\.|[#/])[^()\n]{0,500}\)|:[ \t]*+<?(?:https?://|www\.)\S{1,500})?"
 )
 # The end of a piece that may go on to be that; white space before it or at the end, too.
 _OPEN = re.compile(
-    rf"\s*(?:\\|{_OPENS}{_BETWEEN}{{0,200}}(?:{_CLOSES}\s*\\?(?:\([^()\n]{{0,500}}|:[ \t]*\S{{0,500}})?)?)?$"
+    rf"(?<!\s)\s*+(?:\\|{_OPENS}{_BETWEEN}{{0,200}}"
+    rf"(?:{_CLOSES}\s*+\\?(?:\([^()\n]{{0,500}}|:[ \t]*+\S{{0,500}})?)?)?$"
 )
 # What stands in such brackets: numbers, ranges of them, what they are called in some languages, `3†source`.
 _CALLED = (
@@ -145,16 +149,18 @@ def _numbers(inside: str, known: Collection[int]) -> list[int] | None:
     return list(dict.fromkeys(cited))
 
 
-def choose(found: Sequence[tuple[Item, Candidate]], budget: int = FACTS_CHARS) -> list[Source]:
+async def choose(found: Sequence[tuple[Item, Candidate]], budget: int = FACTS_CHARS) -> list[Source]:
     """The best items that fit into `budget` characters of JSON, numbered. One that does not fit is passed
     over, and a smaller one after it may still have its place."""
     chosen: list[Source] = []
+    pace = Pace()
     for item, candidate in found:
         source = Source(len(chosen) + 1, item, candidate)
         size = len(orjson.dumps(source.told, default=str))
         if size <= budget:
             chosen.append(source)
             budget -= size
+        await pace.turn()
     return chosen
 
 
@@ -181,10 +187,10 @@ async def generate(
             text = reader.feed(piece)
             if shown := answer.feed(text, nothing=reader.found == NOTHING):
                 yield AnswerDelta(shown)
-    reply = _read("".join(raw), prompt) if not answer.stands else {}
-    found = _found(reader.found or reply.get(FOUND_KEY) or _said_after("".join(raw), prompt))
+    reply = await _read("".join(raw), prompt) if not answer.stands else {}
+    found = _found(reader.found or reply.get(FOUND_KEY) or await _said_after("".join(raw), prompt))
     # A reply of another shape than a stream can be read in is repaired as a whole.
-    shown = "" if answer.begun else answer.feed(str(reply.get(ANSWER_KEY) or ""))
+    shown = "" if answer.fed else answer.feed(str(reply.get(ANSWER_KEY) or ""))
     if not answer.stands and found != NOTHING:
         # Prompts without numbers (NLWeb's) name their sources by address alone.
         shown += answer.cite(_named(reply.get(URLS_KEY), sources))
@@ -193,15 +199,15 @@ async def generate(
     yield replace(whole(answer.text, sources), found=_weighed(found, cited=answer.cited))
 
 
-def _read(raw: str, prompt: Prompt) -> dict[str, Any]:
+async def _read(raw: str, prompt: Prompt) -> dict[str, Any]:
     """The keys of a whole reply; a plain text is the answer. Raises BadModelReply."""
-    return {ANSWER_KEY: raw} if prompt.reply is None else prompt.reply.parse(raw)
+    return {ANSWER_KEY: raw} if prompt.reply is None else await parsed(prompt.reply, raw)
 
 
-def _said_after(raw: str, prompt: Prompt) -> Any:
+async def _said_after(raw: str, prompt: Prompt) -> Any:
     """How much was found, where the reply says so behind an answer that has been read already."""
     try:
-        return _read(raw, prompt).get(FOUND_KEY)
+        return (await _read(raw, prompt)).get(FOUND_KEY)
     except BadModelReply:
         return None
 
@@ -225,7 +231,7 @@ def _named(addresses: Any, sources: Sequence[Source]) -> list[int]:
     return list(dict.fromkeys(number[one] for one in map(str, addresses) if one in number))
 
 
-def extract(query: Query, sources: Sequence[Source]) -> GeneratedAnswer:
+async def extract(query: Query, sources: Sequence[Source]) -> GeneratedAnswer:
     """An answer without a model: what the sources say of the question in their own sentences, each cited.
 
     Those that have nearly as much of the question as the best are taken; where none has anything of its words
@@ -233,7 +239,11 @@ def extract(query: Query, sources: Sequence[Source]) -> GeneratedAnswer:
     """
     asked = query.decontextualized_query or " ".join([query.text, *query.prev[-1:]])
     language = query.language or detect(asked)
-    taken = [_Taken.of(source, asked) for source in sources]
+    pace = Pace()
+    taken = []
+    for source in sources:
+        taken.append(_Taken.of(source, asked))
+        await pace.turn()
     weighed = [_Weight(word, taken) for word in _words(asked, language)]
     worth = [sum(word.rarity for word in weighed if one in word.said_by) for one in taken]
     # A number where one was asked for, or a word for the same thing, is worth as much as a rare word.
@@ -330,7 +340,8 @@ class Written:
         self._citations = Citations(known)
         self._held: list[str] = []
         self._shown: list[str] = []
-        self.begun = False  # some text came
+        self.fed = False  # some text came, be it all held back
+        self.begun = False  # a word came: numbers of sources alone are no answer
         self.stands = False
 
     @property
@@ -345,12 +356,13 @@ class Written:
 
     def feed(self, text: str, *, nothing: bool = False) -> str:
         """The text that can be shown now."""
+        self.fed = self.fed or bool(text.strip())
         return self._let(self._citations.feed(text), nothing=nothing)
 
     def cite(self, numbers: Sequence[int]) -> str:
         """Put the numbers of the sources after a text that has none; the text that can be shown now."""
         told = " " + "".join(f"[{n}]" for n in numbers)
-        return self.feed(told) if numbers and self.begun else ""
+        return self.feed(told) if numbers and self.fed else ""
 
     def close(self, *, nothing: bool) -> str:
         """The rest. Raises BadModelReply where there is no answer, or none that stands."""
@@ -362,7 +374,7 @@ class Written:
         return rest
 
     def _let(self, text: str, *, nothing: bool) -> str:
-        self.begun = self.begun or bool(text.strip())
+        self.begun = self.begun or _WORD.search(_CITATION.sub("", text)) is not None
         self.stands = self.begun and (self.stands or nothing or self.cited)
         self._held.append(text)
         if not self.stands:

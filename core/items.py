@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.documents import Candidate
-from core.ingestion.text import plain
+from core.ingestion.text import plain, shortened
 from core.language import detect
 from core.memory.claims import leaning
-from core.messages import Item, RankingType
+from core.messages import Citation, Item, RankingType
+from core.pace import Pace
 from core.passages import best_of
 from core.prompting.schema_types import kinds
 from core.query import Query
 
+# Characters of one text of an item that are read for a question, which is done for each item that is shown.
+# What a question found far behind that is in the found chunk, a text of its own.
+MAX_READ = 4_000
+MAX_MARKED_UP = 4 * MAX_READ  # of a description before its markup is taken out
 # Where schema.org objects have their description, the likeliest first.
 DESCRIPTIONS = ("description", "disambiguatingDescription", "abstract")
+CITED_CHARS = 800  # of the passage that an item was found by: all of most
 
 
 def item_of(
@@ -44,18 +50,23 @@ def undescribed(
         schema_object=document.schema_object,
         ranking_type=ranking_type,
         document_id=document.document_id,
+        citations=(Citation(candidate.n, shortened(candidate.text, CITED_CHARS)),),
     )
 
 
-def with_passages(query: Query, items: Sequence[Item], among: Sequence[Candidate]) -> list[Item]:
-    """The items, those without a description with their passages."""
+async def with_passages(query: Query, items: Sequence[Item], among: Sequence[Candidate]) -> list[Item]:
+    """The items, those without a description with their passages: each takes a while where the question and
+    the item are long."""
     found = {key_of(candidate): candidate for candidate in among}
-    return [
-        item
-        if item.description
-        else replace(item, description=passage(query, found[item.site, item.document_id]))
-        for item in items
-    ]
+    pace = Pace()
+    shown = []
+    for item in items:
+        if item.description:
+            shown.append(item)
+            continue
+        shown.append(replace(item, description=passage(query, found[item.site, item.document_id])))
+        await pace.turn()
+    return shown
 
 
 def passage(query: Query, candidate: Candidate) -> str:
@@ -65,11 +76,14 @@ def passage(query: Query, candidate: Candidate) -> str:
 
 
 def told(candidate: Candidate) -> list[str]:
-    """What an item says in sentences: its description, if it has one, and the chunk that was found."""
+    """What an item says in sentences: its description, if it has one, and the chunk that was found; at most
+    `MAX_READ` characters of each."""
     described = candidate.document.schema_object
     said = [described.get(key) for key in DESCRIPTIONS] if isinstance(described, dict) else []
-    prose = next((plain(one) for one in said if isinstance(one, str) and one.strip()), "")
-    return [prose, candidate.text] if prose else [candidate.text]
+    written = next((one for one in said if isinstance(one, str) and one.strip()), "")
+    prose = shortened(plain(written[:MAX_MARKED_UP]), MAX_READ)
+    found = shortened(candidate.text, MAX_READ)
+    return [prose, found] if prose else [found]
 
 
 def language_of(candidate: Candidate) -> str:

@@ -12,6 +12,9 @@ from functools import cache, lru_cache
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 LOOKED_AT_CHARS = 2000
+# How many times its length, and how many characters beside, a text may have when its signs are made plain.
+MOST_GROWN, GROWN = 3, 200
+LONG_CHARS = 500
 _SURE_LONG = 0.5  # of the identifier, on texts of _LONG_WORDS or more
 _SURE_SHORT = 0.85  # ... on shorter ones without a function word to go by
 _SURE_WITH_WORDS = 0.1  # ... where function words say the same
@@ -108,7 +111,7 @@ _BY_SCRIPT = re.compile("|".join(f"(?P<{name}>[{letters}])" for name, letters in
 _BY_SHARED = re.compile("|".join(f"(?P<{name}>[{letters}])" for name, (letters, _) in _SHARED.items()))
 _LETTER = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_NOT_LANGUAGE = re.compile(r"https?://\S+|\S+@\S+|`[^`]*`")
+_NOT_LANGUAGE = re.compile(r"https?://\S+|(?<!\S)\S+@\S+|`[^`]*`")
 
 # Small words of questions and sentences that hardly any name contains.
 _FUNCTION_WORDS = {
@@ -153,8 +156,20 @@ _loading = threading.Lock()
 
 
 def normalized(text: str) -> str:
-    """Unicode's compatibility composition (NFKC): full-width letters, ligatures and the like made plain."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    """Unicode's compatibility composition (NFKC): full-width letters, ligatures and the like made plain. A
+    text that would grow by that as no text of people does (one sign may become eighteen) keeps its signs."""
+    if text.isascii():
+        return text
+    return _normalized(text) if len(text) <= LONG_CHARS else _normalized_once(text)
+
+
+def _normalized(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text)
+    return plain if len(plain) <= MOST_GROWN * len(text) + GROWN else unicodedata.normalize("NFC", text)
+
+
+# A long question is made plain many times on its way, a word once.
+_normalized_once = lru_cache(maxsize=64)(_normalized)
 
 
 def folded(text: str) -> str:

@@ -51,7 +51,8 @@ class Decontextualized:
 
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """`memory_id` is None and `confirm` a token where the person has to agree first."""
+    """`memory_id` is None and `confirm` a token where the person has to agree first. Without either there is
+    nothing to take back: it was known already, or goes where nothing can be taken back."""
 
     type: ClassVar[str] = "remember"
     item_to_remember: str
@@ -81,6 +82,17 @@ class Memories:
 
 
 @dataclass(frozen=True, slots=True)
+class Citation:
+    """A passage by which an item was found: the item's chunk `chunk` (from 0), in short where it is long;
+    `page` and `section` are None where the item's source has none."""
+
+    chunk: int
+    text: str
+    page: int | None = None
+    section: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A stored item as shown. `schema_object` is the item's schema.org object as it was loaded."""
 
@@ -92,7 +104,7 @@ class Item:
     schema_object: Any
     ranking_type: RankingType
     document_id: str
-    citations: tuple[dict[str, Any], ...] = ()
+    citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

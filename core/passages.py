@@ -24,16 +24,20 @@ CONCEPT_WORTH = 0.8  # a word for the same thing: "inhabitants" where people wer
 PROPERTY_WORTH = 0.5  # a property of the kind asked for, beside what is said of it in passing
 MARGIN = 2  # words of the question that another text must have before the description
 LENGTH_COST = 0.6  # of the rarest word, for a run that fills all the room: context has to earn its place
+EVEN = 1e-9  # less between two runs is a matter of rounding
+KINDS_KEPT = 256  # of questions, which may be long
 
 # A sentence ends at these, unless the next letter is a small one or the word before is an abbreviation.
 _END = re.compile(
-    r"[.!?\u2026\u0964]+[\"'\u2019\u201d\u00bb)\]]*(?=\s)|[\u3002\uff01\uff1f\uff0e]+[\u300d\u300f\u201d\uff09]*"
+    r"(?<![.!?\u2026\u0964])[.!?\u2026\u0964]++[\"'\u2019\u201d\u00bb)\]]*+(?=\s)"
+    r"|[\u3002\uff01\uff1f\uff0e]+[\u300d\u300f\u201d\uff09]*"
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[^\W\d_]|mr|mrs|ms|dr|dott|prof|sig|sra?|st|ste|jr|vs|etc|e\.g|i\.e|z\.b|no|nr|ca|approx"
     r"|fig|art|av|ave|p\.zza|jan|feb|aug|sept?|oct|nov|dec)\.$",
     re.IGNORECASE,
 )
+ABBREVIATED = 12  # characters of a text's end that tell whether that is an abbreviation: more than it has
 # "Cooking time: 150 minutes": a few words, a colon, and a value on the same line.
 _LABEL = re.compile(
     r"[^\W\d_][\w'\u2019()/&-]*(?:[ \t]+[\w'\u2019()/&-]+){0,3}[ \t]?(?::[ \t]+|\uff1a[ \t]*)(?=\S)"
@@ -46,7 +50,7 @@ _KEYWORDS = re.compile(r"keywords?\b|tags?\b")
 _ITEM_NUMBER = re.compile(r"\s*\d{1,3}[.)]")
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*\u2022#|]|\d+[.)]\s))|(?<=[.!?:\u3002\uff01\uff1f])[ \t]*\n")
 _MARK = re.compile(r"^\s*(?:#{1,6}|[-*\u2022])[ \t]+")
-_HEADING = re.compile(r"^\s*#{1,6}[ \t]+[^\n]*\n", re.MULTILINE)
+_HEADING = re.compile(r"^[^\S\n]*#{1,6}[ \t][^\n]*\n", re.MULTILINE)
 
 _HOW_MANY = re.compile(
     r"\bhow (?:many|much|long|far|old|big|high|tall|deep|often)\b"
@@ -70,7 +74,7 @@ _WHEN = re.compile(
     r"|什么时候|何时|几点|哪年|いつ|何時|언제|몇 시"
 )
 _NUMBER = re.compile(
-    r"\d|[一二三四五六七八九十百千]+(?:[万萬千百亿億人克斤升米元度天年月日岁歲]|公里|公斤|分[钟鐘]|小[时時]|時間)|\b(?:thousand|million|mila|milion|mil|tausend|mille)\b"
+    r"\d|[一二三四五六七八九十百千]{1,12}(?:[万萬千百亿億人克斤升米元度天年月日岁歲]|公里|公斤|分[钟鐘]|小[时時]|時間)|\b(?:thousand|million|mila|milion|mil|tausend|mille)\b"
 )
 _TIME = re.compile(
     r"\b1\d\d\d\b|\b20\d\d\b|\d{1,2}[:.h]\d\d|\b\d{1,2} ?(?:am|pm|uhr|h)\b|\d ?(?:年|月|日|時|点|년|월|일|시)"
@@ -86,7 +90,7 @@ _CONCEPTS = tuple(
         r"|prijs|цен[аы])|[$€£¥]|\b(?:eur|usd|gbp|chf|cad|aud|jpy|cny|krw)\b|价格|票价|料金|値段|가격|요금",
         r"\b(?:open|clos|hours|apert|chius|orari|abiert|cerrad|abre|horari|ouvert|ferme|geoffnet|offnungszeit|geschlossen)"
         r"|开放|营业|営業|영업|개장",
-        r"\bhow long\b.*\b(?:take|last|cook|bake|boil|need|ready|prepar)|\bquanto tempo\b"
+        r"\bhow long\b.{0,80}\b(?:take|last|cook|bake|boil|need|ready|prepar)|\bquanto tempo\b"
         r"|\bcuanto (?:tiempo|tarda)"
         r"|\bcombien de temps\b|\bwie lange\b|\d ?(?:minut|min\b|hours?\b|or[ae]\b|horas?\b|heures?\b|stunde)"
         r"|多久|多长时间|多長時間|どのくらい|얼마나 걸|分[钟鐘間]|小[时時]|\d ?시간",
@@ -98,7 +102,7 @@ _CONCEPTS = tuple(
 class _Question:
     """What to look for: words with their rarity in this passage, and kinds of thing."""
 
-    words: dict[int, float]
+    words: Mapping[int, float]
     concepts: tuple[re.Pattern[str], ...]
     kind: re.Pattern[str] | None
     unit: float  # the rarity of the rarest word
@@ -132,14 +136,10 @@ def matching_passage(
     # Properties that have just what is asked for stand beside prose. The others wait for it, each by itself.
     answers = {sentence: _answer(sentence, asked) for sentence in cut}
     prose = [sentence for sentence in cut if not sentence.label or _is_asked_for(sentence, asked)]
-    runs = [[*prose[start:end]] for start, end in _runs(prose, max_chars)]
-    for among in (runs, [[sentence] for sentence in cut]):
-        if found := [
-            run for run in among if any(answers[one] or one.words & asked.words.keys() for one in run)
-        ]:
-            best = max(found, key=lambda run: _worth(run, answers, asked, max_chars))
-            return _shown(best, asked, language, max_chars)
-    return ""
+    best = _best_run(prose, answers, asked, max_chars) or _best_run(
+        cut, answers, asked, max_chars, alone=True
+    )
+    return _shown(best, asked, language, max_chars)
 
 
 def opening(text: str, language: str, max_chars: int = MAX_CHARS, *, name: str = "") -> str:
@@ -148,8 +148,7 @@ def opening(text: str, language: str, max_chars: int = MAX_CHARS, *, name: str =
     cut = tuple(sentence for sentence in cut if not sentence.label) or cut
     if not cut:
         return " ".join(text.split())[:max_chars]
-    end = max(end for start, end in _runs(cut, max_chars) if start == 0)
-    return _shown(cut[:end], _read("", language, cut, name), language, max_chars)
+    return _shown(cut[: _fitting(cut, max_chars)], _read("", language, cut, name), language, max_chars)
 
 
 def best_of(
@@ -189,13 +188,13 @@ def asked_words(question: str, language: str) -> frozenset[int]:
 def has_kind(passage: str, question: str) -> bool:
     """Whether a passage has the kind of thing that is asked for (a number, a time), if one is, and where it
     is a known one (people, prices, opening hours) a word for that."""
-    asked = _read(question, "", (), "")
+    kind, concepts = _kind_of(question)
     plain = folded(passage)
-    if asked.concepts and not any(concept.search(plain) for concept in asked.concepts):
+    if concepts and not any(concept.search(plain) for concept in concepts):
         return False
-    if asked.kind is None:
-        return bool(asked.concepts)
-    return asked.kind.search(plain) is not None
+    if kind is None:
+        return bool(concepts)
+    return kind.search(plain) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -291,24 +290,33 @@ def sentences(text: str) -> list[str]:
 
 def _unlisted(block: str) -> Iterator[str]:
     """Each property of a block by itself, and each line of it that no other goes on from."""
-    part = ""
+    part: list[str] = []
+    labelled = False  # the part begins with a label
     for line in block.split("\n"):
-        goes_on = line.strip()[:1].islower() or not (_LABEL.match(line.strip()) or _LABEL.match(part.strip()))
-        if part.strip() and not goes_on:
-            yield part
-            part = ""
-        part += f"\n{line}"
-    yield part
+        said = line.strip()
+        if not said:
+            continue
+        label = _LABEL.match(said) is not None
+        if part and (label or labelled) and not said[0].islower():
+            yield "\n".join(part)
+            part = []
+        if not part:
+            labelled = label
+        part.append(line)
+    yield "\n".join(part)
 
 
 def _sentences_of(block: str) -> Iterator[str]:
     start = 0
     for match in _END.finditer(block):
-        so_far, rest = block[start : match.end()], block[match.end() :].lstrip()
-        if rest[:1].islower() or _ABBREVIATION.search(so_far) or (rest and _ITEM_NUMBER.fullmatch(so_far)):
+        end = match.end()
+        before, rest = block[max(start, end - ABBREVIATED) : end], block[end : end + 2].lstrip()
+        if rest[:1].islower() or _ABBREVIATION.search(before):
             continue
-        yield so_far.strip()
-        start = match.end()
+        if rest and _ITEM_NUMBER.fullmatch(block, start, end):
+            continue
+        yield block[start:end].strip()
+        start = end
     if block[start:].strip():
         yield block[start:].strip()
 
@@ -320,32 +328,64 @@ def _read(question: str, language: str, cut: Sequence[_Sentence], name: str) -> 
         for word in asked_words(question, language) - keys(name, language)
         if frequency[word]
     }
-    plain = folded(question)
-    kind = _NUMBER if _HOW_MANY.search(plain) else _TIME if _WHEN.search(plain) else None
-    concepts = tuple(concept for concept in _CONCEPTS if concept.search(plain))
+    kind, concepts = _kind_of(question)
     return _Question(words, concepts, kind, math.log(1 + len(cut)), language)
 
 
-def _runs(cut: Sequence[_Sentence], max_chars: int) -> Iterator[tuple[int, int]]:
-    """Every run that fits, and every sentence by itself."""
+@lru_cache(maxsize=KINDS_KEPT)  # each item of an answer asks
+def _kind_of(question: str) -> tuple[re.Pattern[str] | None, tuple[re.Pattern[str], ...]]:
+    """The kind of value that a question asks for, and the kinds of thing it names."""
+    plain = folded(question)
+    kind = _NUMBER if _HOW_MANY.search(plain) else _TIME if _WHEN.search(plain) else None
+    return kind, tuple(concept for concept in _CONCEPTS if concept.search(plain))
+
+
+def _fitting(cut: Sequence[_Sentence], max_chars: int) -> int:
+    """How many of the first sentences there is room for, at least one."""
+    length = -1
+    for n, sentence in enumerate(cut):
+        length += len(sentence.text) + 1
+        if n and length > max_chars:
+            return n
+    return len(cut)
+
+
+def _best_run(
+    cut: Sequence[_Sentence],
+    answers: Mapping[_Sentence, float],
+    asked: _Question,
+    max_chars: int,
+    *,
+    alone: bool = False,
+) -> Sequence[_Sentence]:
+    """Of every run of sentences that fits (of every sentence, where each stands `alone`) the first that has
+    most of the question, less the room it takes; none if no sentence has anything of it.
+
+    What a run has is counted up as it grows. It begins and ends with a sentence that has something of the
+    question: any other there takes room for nothing.
+    """
+    has = [asked.words.keys() & sentence.words for sentence in cut]
+    best, first, last = -math.inf, 0, 0
     for start in range(len(cut)):
-        length = -1
-        for end in range(start, len(cut)):
-            length += len(cut[end].text) + 1
-            if length > max_chars and end > start:
+        if not has[start] and not answers[cut[start]]:
+            continue
+        present: set[int] = set()
+        words = answer = 0.0
+        length = 0
+        for end in range(start, start + 1 if alone else len(cut)):
+            sentence = cut[end]
+            length += len(sentence.text) + 1
+            if length > max_chars + 1 and end > start:
                 break
-            yield start, end + 1
-
-
-def _worth(
-    run: Sequence[_Sentence], answers: Mapping[_Sentence, float], asked: _Question, max_chars: int
-) -> float:
-    """How much of the question a run has, less the room it takes."""
-    present = frozenset[int]().union(*(sentence.words for sentence in run))
-    worth = sum(rarity for word, rarity in asked.words.items() if word in present)
-    worth += max(answers[sentence] for sentence in run)
-    length = sum(len(sentence.text) + 1 for sentence in run)
-    return worth - LENGTH_COST * asked.unit * min(1.0, length / max_chars)
+            if not has[end] and not answers[sentence]:
+                continue
+            words += sum(asked.words[word] for word in has[end] - present)
+            present |= has[end]
+            answer = max(answer, answers[sentence])
+            worth = words + answer - LENGTH_COST * asked.unit * min(1.0, length / max_chars)
+            if worth > best + EVEN:
+                best, first, last = worth, start, end + 1
+    return cut[first:last]
 
 
 def _answer(sentence: _Sentence, asked: _Question) -> float:

@@ -385,7 +385,8 @@ CHINESE = Rules(
         _ZH_ASK
         + r"(?:忘记|忘記|忘掉|忘了|别再记得|別再記得|不要再记得|不要再記得|删除|刪除|删掉|刪掉)"
         + rf"{_ZH_SEP}(?P<fact>我.+?)了?",
-        _ZH_ASK + r"(?:别|別|不要|不用)(?:再)?(?:记住|記住)" + rf"{_ZH_SEP}(?P<fact>我.+?)了?",
+        # 不用记住 is that it need not be kept, and no wish to forget.
+        _ZH_ASK + r"(?:(?:别|別|不要)再?|不用再)(?:记住|記住)" + rf"{_ZH_SEP}(?P<fact>我.+?)了?",
         _ZH_ASK
         + rf"把{_ZH_SEP}(?P<fact>我.+?)(?:这件事|這件事|的事情?)?(?:忘了|忘掉|忘记|忘記|删掉|刪掉|删除|刪除)",
     ),
@@ -410,7 +411,12 @@ CHINESE = Rules(
         rf"(?:的)?(?:所有)?(?:{_ZH_ABOUT})?我的(?:一切|所有(?:事情?|信息|資訊)|事情?|信息|資訊|{_ZH_WHAT})",
         r"(?:请|請)?(?:列出|显示|顯示|给我看|給我看)(?:一下)?我的(?:记忆|記憶)",
     ),
-    own=re.compile(rf".*{_ZH_I}", _FLAGS),
+    # "记住不吃香菜": what is not eaten, and nobody is named.
+    own=re.compile(
+        rf".*{_ZH_I}|(?:(?:不(?:能|可以)?[吃喝]|吃不了|[对對](?=[^,]*[过過]敏))(?!.*(?:好|的|[开開][车車]))"
+        r"[^,]{1,10}|吃素)\s*$",
+        _FLAGS,
+    ),
     others=re.compile(
         rf"(?:(?:你|您|他|她|它|牠|这|這|那)"
         rf"|我们?(?:的|家)?(?:好|老|最好的|一个|一個)?{_ZH_PEOPLE}(?!.{{0,8}}(?:和|跟|与|與)我)"
@@ -467,6 +473,8 @@ KOREAN = Rules(
         # "...다고", "...라고", "...다는 것을": what is said stands before it, whole (see `core.phrases`).
         rf"(?P<fact>.+?(?:다|라)(?:고|는)){_KO_THING}?\s*{_KO_DO}",
         rf"(?:메모|저장|기록|기억(?:해요?)?)\s*:\s*(?P<fact>{_KO_I}.+)",
+        # "나 오이 못 먹는 거 기억해": among friends, without a particle.
+        rf"(?P<fact>(?:나|저|우리)\s.+?는{_KO_THING})\s*(?:{_KO_DO}|기억해(?:요|라)?)",
         # "...하는 거 기억해 줘" is a reminder unless one speaks of oneself.
         rf"(?P<fact>(?:내가|제가|나는|저는|난|전|우리가|저희가)\s.+?는{_KO_THING})\s*{_KO_DO}",
         r"(?:(?:이거|이걸|이것을?|이\s*내용을?|다음을)\s*)?(?:(?:다음|나중|앞)(?:을|에"

@@ -7,11 +7,12 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from core.access import Scope
 from core.conversation import Conversations, Record, told, with_history
 from core.conversation_rows import Entry
+from core.cutoff import related
 from core.deadline import Deadline
 from core.documents import Candidate, Documents
 from core.errors import AskError, MemoryFailed, ModelError, ModelTimeout, StoreError
@@ -69,11 +70,11 @@ NO_LLM = "none"
 RECALL_S = 0.5
 # A store that hangs must not hold an answer for ever.
 RETRIEVAL_S = 5.0
-# A source of a written answer needs a little more than a place in a list (NLWeb's number).
-GATHER_SCORE = 55
 # To make out what a question is for takes a small reply; to answer by a tool a few calls, some in a row.
 TOOL_CHOICE_S = 4.0
 TOOL_S = 30.0
+# Through so many tasks a message goes to its reader, one a turn of the event loop, and one to spare.
+HANDS = 3
 # NLWeb's name for the sites that a question to all of them is told it went to.
 SITES_NAMED = 3
 
@@ -84,6 +85,7 @@ class PipelineSettings:
 
     max_results: int
     min_score: int
+    source_score: int  # the same for a source of a written answer
     answer_s: float  # what one answer may ask of the model in all
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -164,6 +166,7 @@ class _Answer:
         self._search_damaged = False  # a part of the search is not working
         self._memory_handled = False
         self._learn_from: Query | None = None
+        self._provisional: asyncio.Task[None] | None = None
         self._verdict: asyncio.Task[AskUser | Irrelevant | None] | None = None
         self._shown = False  # something that is final: an item, or that there is none
         # A question keeps the prompts it began with, whatever is reloaded while it runs.
@@ -251,13 +254,11 @@ class _Answer:
                 self._record.void = True  # a turn that names what is forgotten would bring it back
             await self._remember(query, asked)
             return ()
-        given = query.decontextualized_query
         async with asyncio.TaskGroup() as tasks:
             # Speculation: the search for the question as it came, beside the steps that may change it.
-            parts = [Part(given)] if given else parts_of(query)
-            retrieval = tasks.create_task(self._retrieve(parts, query))
+            retrieval = tasks.create_task(self._retrieve(_searched_as(query), query))
             if query.provisional and self._ranker is not None:
-                tasks.create_task(self._show_provisional(retrieval, query))
+                self._provisional = tasks.create_task(self._show_provisional(retrieval, query))
             # What is remembered is needed from here on, not for this search: looking for it delays nothing.
             query = await self._with_facts(query)
             if self._prompter is not None:
@@ -266,9 +267,12 @@ class _Answer:
             rewritten = await self._decontextualize(query)
             if rewritten is not None:
                 # What was found for the question as typed does not hold for what was meant.
+                unseen = not retrieval.done()
                 retrieval.cancel()
                 query = query.with_(decontextualized_query=rewritten)
-                retrieval = tasks.create_task(self._retrieve([Part(rewritten)], query))
+                retrieval = tasks.create_task(self._retrieve(_searched_as(query), query))
+                if unseen and self._provisional is not None:
+                    self._provisional = tasks.create_task(self._show_provisional(retrieval, query))
             self._steps.start_beside(self._side_steps(query), query, tasks)
             items = await self._unless_settled(query, retrieval, memory)
             self._steps.drop_late()
@@ -317,6 +321,8 @@ class _Answer:
     ) -> Sequence[Item]:
         """By a tool if the question is for one, else ranked, and then summed up or written if asked for."""
         retrieved = await retrieval
+        if self._provisional is not None:
+            await asyncio.wait({self._provisional})
         if not isinstance(retrieved, AskError):
             answer = await self._by_tool(query, retrieved)
             if answer is not None:
@@ -356,6 +362,7 @@ class _Answer:
             log.exception("tool.failed", extra={"tool": tool.name, "query_id": query.query_id})
             self._fail(AskError(f"the tool `{tool.name}` failed"))
             answer = None
+        answer = answer and _as_every_answer(answer, query, kit.min_score)
         if answer is None:
             self._send(ToolSelection(SEARCH, 100))
         else:
@@ -524,12 +531,18 @@ class _Answer:
     async def _show_provisional(
         self, retrieval: asyncio.Task[list[Candidate] | AskError], query: Query
     ) -> None:
-        """The order of the first search, as soon as it is there: no step is waited for."""
+        """The order of the first search that comes to an end, at once: no step is waited for. It ends with
+        the message on its way: to put all prompts of the ranking together takes longer than that."""
         await asyncio.wait({retrieval})
         if retrieval.cancelled() or isinstance(found := retrieval.result(), AskError):
             return
         page = found[query.start_num : query.start_num + query.max_results]
-        self._results([item_of(query, c, None, "PROVISIONAL") for c in page])
+        items = await with_passages(query, [undescribed(c, None, "PROVISIONAL") for c in page], page)
+        # Making the passages lets others go on: what is judged by now is not to be followed by a guess.
+        if not self._shown:
+            self._results(items)
+        for _ in range(HANDS):
+            await asyncio.sleep(0)
 
     async def _rank(
         self, query: Query, retrieved: list[Candidate] | AskError, memory: asyncio.Task[None]
@@ -555,7 +568,7 @@ class _Answer:
         sent: dict[tuple[str, str], Item] = {}
         if self._ranker is None or self._given_up():
             with spent_on("ranking"):
-                self._rank_by_retrieval(query, retrieved, selection)
+                await self._rank_by_retrieval(query, await self._related(query, retrieved), selection)
         else:
             with spent_on("ranking"):
                 await self._rank_by_model(query, retrieved, selection, sent)
@@ -565,7 +578,7 @@ class _Answer:
             return ()
         # As they were shown already, those that were.
         page = [sent.get((item.site, item.document_id), item) for item in selection.final()]
-        final = with_passages(query, page, retrieved)
+        final = await with_passages(query, page, retrieved)
         self._results([item for item in final if (item.site, item.document_id) not in sent])
         if not final:
             return await self._nothing("below_min_score", memory)
@@ -585,10 +598,23 @@ class _Answer:
             return query.min_score
         if self._ranker is None or self._given_up():
             return 0
-        return GATHER_SCORE if query.mode == "generate" else self._p._settings.min_score
+        settings = self._p._settings
+        return settings.source_score if query.mode == "generate" else settings.min_score
 
-    def _rank_by_retrieval(self, query: Query, retrieved: Sequence[Candidate], selection: Selection) -> None:
-        retrieved = leaned(query, retrieved)
+    async def _related(self, query: Query, retrieved: Sequence[Candidate]) -> Sequence[Candidate]:
+        """What was found without what has nothing to do with the question. All of it where a model is to say
+        that but does not answer (a failure loses no item), and where a part of the search did not work."""
+        if self._ranker is not None or self._search_damaged:
+            return retrieved
+        narrowed = filtered(query.item_type, query.tags) is not None
+        passages = len(retrieved) if narrowed else await self._p._documents.size(query.sites)
+        return await asyncio.to_thread(related, _searched_as(query), retrieved, passages)
+
+    async def _rank_by_retrieval(
+        self, query: Query, retrieved: Sequence[Candidate], selection: Selection
+    ) -> None:
+        if query.facts:
+            retrieved = await asyncio.to_thread(leaned, query, retrieved)
         for place, candidate in enumerate(retrieved):
             selection.offer(undescribed(candidate, on_scale(candidate, retrieved), "RETRIEVAL"), place)
 
@@ -616,7 +642,7 @@ class _Answer:
                 kind = self._steps.kind_so_far()
                 fits = kind is None or bool(of_kind([scored.candidate], kind))
                 if selection.offer(item, place, exempt=exempt) and scored.score is not None and fits:
-                    (shown,) = with_passages(query, [item], [scored.candidate])
+                    (shown,) = await with_passages(query, [item], [scored.candidate])
                     sent[shown.site, shown.document_id] = shown
                     self._results([shown])
 
@@ -650,7 +676,7 @@ class _Answer:
     ) -> Sequence[Item]:
         """The answer from the items' facts; returns those it cites. The model is not asked without a fact."""
         candidates = {(c.document.site, c.document.document_id): c for c in retrieved}
-        sources = choose([(item, candidates[item.site, item.document_id]) for item in items])
+        sources = await choose([(item, candidates[item.site, item.document_id]) for item in items])
         if not sources:
             return ()
         said: list[str] = []
@@ -671,7 +697,7 @@ class _Answer:
                 self._fail(failed)
                 # What was written stays; where nothing was, the best sentences stand in.
                 answer = whole("".join(said), sources) if said else None
-        answer = answer or extract(self._as_meant(query), sources)
+        answer = answer or await extract(self._as_meant(query), sources)
         self._send(answer)
         cited = [source["document_id"] for source in answer.items]
         return [item for item in items if item.document_id in cited]
@@ -724,10 +750,28 @@ _NOTHING: Mapping[NoResultsReason, str] = {
 }
 
 
+def _searched_as(query: Query) -> list[Part]:
+    """What is searched: the question as it was rewritten, else with what it may lean on."""
+    meant = query.decontextualized_query
+    return [Part(meant)] if meant else parts_of(query)
+
+
 def _looked_at(done: asyncio.Task[Remember | Forgotten | Memories]) -> None:
     """Nobody may be waiting any more for how it ended."""
     if not done.cancelled() and (failed := done.exception()) is not None:
         log.info("memory.ended", extra={"reason": str(failed)})
+
+
+def _as_every_answer(answer: ToolAnswer, query: Query, least: int) -> ToolAnswer | None:
+    """A tool's answer as any other: at most `max_results` items, none twice, none under the least score. None
+    where all it rests on is under that."""
+    unlike: dict[tuple[str, str], Item] = {}
+    for item in answer.items:
+        if item.score is None or item.score >= least:
+            unlike.setdefault((item.site, item.document_id), item)
+    if answer.items and not unlike:
+        return None
+    return replace(answer, items=tuple(unlike.values())[: query.max_results])
 
 
 def _cause(group: ExceptionGroup[Exception], query: Query) -> AskError:

@@ -73,6 +73,7 @@ class Query:
     identity: Identity | None = None
     query_id_given: bool = False  # the client chose the id: somebody else may choose, or guess, the same
     asked_at: float | None = None  # when it came (Unix seconds), filled in by the pipeline
+    agent: str = ""  # the agent that asks for the person, where one was named
     whiteboard: tuple[str, ...] = ()  # what the conversation's whiteboard says, filled in by the pipeline
     facts: tuple[str, ...] = field(default=())  # recalled long-term facts, filled in by the pipeline
 

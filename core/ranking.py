@@ -22,10 +22,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from statistics import median
 
-from core.documents import Candidate, Version
-from core.errors import BadModelReply, ConfigError, ModelError, ModelTimeout
-from core.ingestion.text import shortened, trimmed
+from core.documents import Candidate, Document, Version
+from core.errors import BadModelReply, ConfigError, ModelError
+from core.ingestion.text import MAX_TRIMMED, shortened, trimmed
 from core.jsonstream import ObjectReader
+from core.kept import Kept
+from core.pace import Pace
 from core.prompting.ask import Prompter, call_of
 from core.prompting.fill import fill_batch
 from core.prompting.library import Prompt
@@ -49,6 +51,9 @@ MAX_CALLS = 8
 # model sees an abstract: that saves up to half the tokens of a question.
 AT_LENGTH = 10
 ABSTRACT = 600
+# Of items as prompts show them: the same few are candidates again and again, and trimming one takes longer
+# than all else that is done for it.
+TRIMMED_BYTES = 32 * 2**20
 # A reply looks ordered where one item stands above LOW, or two at TOP or above, and all the others, at least
 # two, have one and the same score, though retrieval held one of them for likely: at ALIKE of what is the
 # middle of the best ten, or above. (The best alone is no measure: who gives orders also writes keywords.) Of
@@ -169,7 +174,12 @@ def _letters(one: Scored) -> frozenset[str]:
 
 
 def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(one) and len(one & other) >= SAME * len(one | other)
+    few, many = sorted((len(one), len(other)))
+    # Sets of such different sizes cannot have enough in common: most are told apart by that.
+    if not few or few < SAME * many:
+        return False
+    both = len(one & other)
+    return both >= SAME * (few + many - both)
 
 
 class Ranker:
@@ -230,8 +240,8 @@ class Ranker:
         left. Close the iterator to stop all calls.
         """
         arrived: asyncio.Queue[Scored | BatchFailed | None] = asyncio.Queue()
-        suspects = {c.document.key for c in candidates if self._screen.suspects(c, as_prompted)}
-        batches = self.batches(query, [c for c in candidates if c.document.key not in suspects])
+        suspected = await suspects(self._screen, candidates)
+        batches = self.batches(query, [c for c in candidates if c.document.key not in suspected])
         writes = query.mode != "list"
         # Never fewer than if nothing had been held back.
         calls = max(MAX_CALLS - usage.calls - writes, len(self.batches(query, candidates)))
@@ -240,7 +250,7 @@ class Ranker:
         tasks = [
             asyncio.create_task(self._alone(query, candidate, usage, arrived, room, best))
             for candidate in candidates
-            if candidate.document.key in suspects
+            if candidate.document.key in suspected
         ]
         tasks += [asyncio.create_task(self._score(query, batch, usage, arrived, room)) for batch in batches]
         whole = asyncio.gather(*tasks)
@@ -329,18 +339,16 @@ class Ranker:
         waiting = {secrets.token_hex(3): candidate for candidate in batch.candidates}
         failure: ModelError | None = None
         for attempt in (1, 2):
-            before = len(waiting)
             try:
-                async with aclosing(self._ask(query, batch, waiting, usage)) as asked:
+                # The client makes the second try where no reply began; where one did it is made here.
+                async with aclosing(self._ask(query, batch, waiting, usage, retries=2 - attempt)) as asked:
                     async for scored in asked:
                         yield scored
                 failure = None
             except ModelError as failed:
                 failure = failed
-                # Where no reply came the client has spent its retries: another round would only be later.
-                if isinstance(failed, ModelTimeout):
-                    break
-                if not isinstance(failed, BadModelReply) and len(waiting) == before:
+                # Where the client has spent its retries, or its time, another round would only be later.
+                if not (failed.broke_off or isinstance(failed, BadModelReply)):
                     break
             except Exception:
                 # Whatever one reply does to us, the items of this batch are placed and the others go on.
@@ -364,7 +372,7 @@ class Ranker:
         yield BatchFailed(missing, len(waiting))
 
     async def _ask(
-        self, query: Query, batch: Batch, waiting: dict[str, Candidate], usage: Usage
+        self, query: Query, batch: Batch, waiting: dict[str, Candidate], usage: Usage, *, retries: int
     ) -> AsyncGenerator[Scored, None]:
         """Scores of `waiting`, which are taken out of it as they come."""
         reply = batch.prompt.reply
@@ -379,13 +387,9 @@ class Ranker:
         values = await self._prompter.values_for(
             batch.prompt, query, site=batch.site, item_type=batch.item_type
         )
-        call = call_of(
-            batch.prompt,
-            fill_batch(batch.prompt, values, items),
-            query,
-            tier="low",
-            schema=reply.batch_schema(TAG),
-        )
+        filled = fill_batch(batch.prompt, values, items)
+        schema = reply.batch_schema(TAG)
+        call = replace(call_of(batch.prompt, filled, query, tier="low", schema=schema), retries=retries)
         reader = ObjectReader(TAG)
         room = MAX_REPLY_CHARS
         async with aclosing(self._prompter.model.stream(call, usage)) as pieces:
@@ -415,9 +419,21 @@ def _scored(
     return Scored(waiting.pop(tag), int(values["score"]), str(values.get("description") or ""))
 
 
+async def suspects(screen: Screen, candidates: Sequence[Candidate]) -> set[Version]:
+    """Those that speak to the model. Each is looked through when it is met first, which takes a while."""
+    pace = Pace()
+    found = set()
+    for candidate in candidates:
+        if screen.suspects(candidate, as_prompted):
+            found.add(candidate.document.key)
+        await pace.turn()
+    return found
+
+
 def as_prompted(candidate: Candidate) -> Value:
-    """What the model sees of an item: its trimmed object, and the passage that was found in a long page."""
-    seen: Value = trimmed(candidate.document.schema_object)
+    """What the model sees of an item: its trimmed object, and the passage that was found in a long page.
+    Shared with other questions: not to be changed."""
+    seen = _trimmed(candidate.document, MAX_TRIMMED)
     if candidate.document.chunks > 1 and isinstance(seen, dict):
         return {**seen, "passage": candidate.text}
     return seen
@@ -427,7 +443,20 @@ def in_short(candidate: Candidate) -> Value:
     """The same in about `ABSTRACT` characters; half of them for the passage, where there is one."""
     document = candidate.document
     in_passages = document.chunks > 1
-    seen: Value = trimmed(document.schema_object, ABSTRACT // 2 if in_passages else ABSTRACT)
+    seen = _trimmed(document, ABSTRACT // 2 if in_passages else ABSTRACT)
     if in_passages and isinstance(seen, dict):
         return {**seen, "passage": shortened(candidate.text, ABSTRACT // 2)}
+    return seen
+
+
+_TRIMMED: Kept[tuple[bytes, int], Value] = Kept(TRIMMED_BYTES)
+
+
+def _trimmed(document: Document, limit: int) -> Value:
+    """The document's object in at most `limit` characters, kept by its whole content: another version of it
+    is another one."""
+    key = document.item, limit
+    seen = _TRIMMED.get(key)
+    if seen is None:
+        seen = _TRIMMED.put(key, trimmed(document.schema_object, limit), len(document.item) + 3 * limit)
     return seen

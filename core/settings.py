@@ -139,10 +139,21 @@ class RetrievalSettings(Strict):
         return value
 
 
+# NLWeb's numbers: a source of a written answer needs a little more than a place in a list.
+MIN_SCORE = 51
+SOURCE_SCORE = 55
+
+
 class RankingSettings(Strict):
     max_results: Annotated[int, Field(ge=1, le=100)] = 10
-    min_score: Annotated[int, Field(ge=0, le=100)] = 51
+    min_score: Annotated[int, Field(ge=0, le=100)] = MIN_SCORE
     batch_size: Annotated[int, Field(ge=1, le=100)] = 10
+
+    @property
+    def source_score(self) -> int:
+        """The least score of a source of a written answer: `min_score`, a little more while that is the
+        default."""
+        return SOURCE_SCORE if self.min_score == MIN_SCORE else self.min_score
 
 
 class QdrantSettings(Strict):
@@ -192,7 +203,7 @@ class MemorySettings(Strict):
     mode: Literal["off", "explicit", "automatic"] = "explicit"
     expiration: str = "365d"
     hook: str = "default"
-    store_scope: Literal["user", "application", "thread"] = "user"
+    store_scope: MemoryScope = "user"
     search_scopes: tuple[MemoryScope, ...] = ("user", "application", "thread")
     webhook: WebhookSettings = WebhookSettings()
     erasure_ledger: Path | None = None

@@ -175,6 +175,7 @@ async def _services(app: web.Application) -> AsyncIterator[None]:
             settings=PipelineSettings(
                 max_results=settings.ranking.max_results,
                 min_score=settings.ranking.min_score,
+                source_score=settings.ranking.source_score,
                 headers=settings.server.headers,
                 answer_s=settings.llm.answer_s,
             ),

@@ -76,13 +76,19 @@ class Params:
 
         Raises BadQuery where one that has a single value was given several.
         """
-        for name in names:
-            given = [value for value in self._values.get(name, ()) if value is not None and value != ""]
-            if len(given) > 1 and name not in LISTED and any(value != given[0] for value in given):
-                raise BadQuery(f"`{name}` is given twice", field=name)
-            if given:
-                return given[-1]
-        return None
+        name = self.called(*names)
+        given = self._given(name)
+        if len(given) > 1 and name not in LISTED and any(value != given[0] for value in given):
+            raise BadQuery(f"`{name}` is given twice", field=name)
+        return given[-1] if given else None
+
+    def called(self, *names: str) -> str:
+        """The name that `first` takes the value of: what is wrong with it is told by that. The first of the
+        names where none has a value."""
+        return next((name for name in names if self._given(name)), names[0])
+
+    def _given(self, name: str) -> list[Any]:
+        return [value for value in self._values.get(name, ()) if value is not None and value != ""]
 
     def names(self) -> Sequence[str]:
         """What was given, known or not."""
@@ -95,10 +101,11 @@ class Params:
         value = self.first(*names)
         if value is None:
             return ""
+        name = self.called(*names)
         if not isinstance(value, str):
-            raise BadQuery(f"`{names[0]}` must be text", field=names[0])
+            raise BadQuery(f"`{name}` must be text", field=name)
         if len(value) > limit:
-            raise BadQuery(f"`{names[0]}` may have {limit} characters, not {len(value)}", field=names[0])
+            raise BadQuery(f"`{name}` may have {limit} characters, not {len(value)}", field=name)
         return value
 
     def number(self, name: str, low: int, high: int) -> int | None:
@@ -233,9 +240,7 @@ def _query(
     *,
     remember: bool,
 ) -> Query:
-    text = params.text("query", limit=MAX_QUERY_CHARS).strip()
-    if not text:
-        raise BadQuery(f"`query` is needed: the question, 1 to {MAX_QUERY_CHARS} characters", field="query")
+    text = question(params.text("query", limit=MAX_QUERY_CHARS))
     if params.first("filters") is not None:
         raise BadQuery("`filters` is not available yet", field="filters")
     sites, all_sites = sites_from(params.all("site"), readable)
@@ -267,6 +272,13 @@ def _query(
     )
 
 
+def question(text: str) -> str:
+    """The question without white space around it. Raises BadQuery where there is nothing else."""
+    if not (said := text.strip()):
+        raise BadQuery(f"`query` is needed: the question, 1 to {MAX_QUERY_CHARS} characters", field="query")
+    return said
+
+
 def _numbers(params: Params, settings: Settings) -> dict[str, Any]:
     """How many candidates, how many of them in the answer, from where on, and how good at least."""
     candidates = params.number("num_results", 1, 1000)
@@ -287,12 +299,18 @@ def _numbers(params: Params, settings: Settings) -> dict[str, Any]:
 def sites_from(values: Sequence[Any], readable: Sequence[str]) -> tuple[list[str], bool]:
     """The sites named (a name, a comma list, a JSON list, or repeated), and whether that means all.
 
-    Raises UnknownSite for one that is not among `readable`.
+    Raises BadQuery for what is no name, UnknownSite for one that is not among `readable`.
     """
     named: list[str] = []
     for value in values:
-        parts = value if isinstance(value, list) else _list_or_none(value) or str(value).split(",")
-        named += [str(part).strip() for part in parts if str(part).strip()]
+        if value is None:
+            continue
+        parts = value if isinstance(value, list) else _list_or_none(value)
+        if parts is None:
+            parts = value.split(",") if isinstance(value, str) else [value]
+        if not all(isinstance(part, str) for part in parts):
+            raise BadQuery("`site` must be the name of a site, or a list of them", field="site")
+        named += [part.strip() for part in parts if part.strip()]
     if not named or "all" in named:
         return list(readable), True
     for name in named:
@@ -380,7 +398,8 @@ def _mode(params: Params) -> Mode:
     words = [word.strip().lower() for word in given.split(",")]
     for word in words:
         if word not in (*MODES, "none"):
-            raise BadQuery(f"`mode` must be one of {', '.join(MODES)}, not `{word[:40]}`", field="mode")
+            name = params.called("mode", "generate_mode")
+            raise BadQuery(f"`{name}` must be one of {', '.join(MODES)}, not `{word[:40]}`", field=name)
     return next((mode for mode in reversed(MODES) if mode in words), "list")
 
 
@@ -391,7 +410,8 @@ def item_type(params: Params) -> str | None:
         return None
     match = TYPE.fullmatch(given)
     if match is None:
-        raise BadQuery("`item_type` must be the name of a schema.org type", field="item_type")
+        name = params.called("item_type", "required_item_type")
+        raise BadQuery(f"`{name}` must be the name of a schema.org type", field=name)
     return spelled(match[1])
 
 

@@ -27,6 +27,7 @@ from core.memory import (
     PromptJudge,
     Sensitivity,
     StoreMemory,
+    erased_since,
     erasers,
     load_hook,
 )
@@ -67,6 +68,7 @@ async def set_up(
         store,
         Retriever(store, legs, COLLECTION),
         judge=PromptJudge(prompter) if prompter is not None else None,
+        erased_since=erased_since(signer),
         clock=clock,
     )
     app[keys.FACTS] = app[keys.CONVERSATIONS].facts = facts

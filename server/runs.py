@@ -69,8 +69,9 @@ class Run:
         visitor gets its cookie in mid-answer, by agreeing that something is remembered."""
         return self.caller in (NOBODY, caller)
 
-    async def read(self, after: int, *, every_s: float) -> AsyncGenerator[tuple[int, Frame] | None, None]:
-        """Frames behind number `after`, each with its number; None whenever `every_s` passed without one."""
+    async def read(self, after: int, *, every_s: float) -> AsyncGenerator[list[tuple[int, Frame]], None]:
+        """Frames behind number `after`, each with its number, those that are there together; none whenever
+        `every_s` passed without one."""
         if self._stop is not None:
             self._stop.cancel()
             self._stop = None
@@ -79,15 +80,16 @@ class Run:
             number = after + 1
             while True:
                 while number < len(self.frames):
-                    yield number, self.frames[number]
-                    number += 1
+                    ready = [*enumerate(self.frames[number:], number)]
+                    number += len(ready)
+                    yield ready
                 if self.done:
                     return
-                news = self._news
                 try:
-                    await asyncio.wait_for(news.wait(), every_s)
+                    async with asyncio.timeout(every_s):
+                        await self._news.wait()
                 except TimeoutError:
-                    yield None
+                    yield []
         finally:
             self._readers -= 1
             if not self._readers and not self.done:

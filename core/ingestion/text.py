@@ -11,6 +11,9 @@ from typing import Any
 
 MAX_TEXT = 2_000_000  # characters of searchable text an item may have
 MAX_TRIMMED = 1_500  # characters of JSON a ranking prompt sees of an item
+MARKED_UP = (
+    20  # characters with their markup, at most, for one that is shown: what is behind that is not read
+)
 MAX_NAME = 300
 
 _MAX_DEPTH = 6
@@ -613,7 +616,7 @@ def _compact(value: Any, depth: int, room: int) -> Any:
     if isinstance(value, int | float):
         return value if _size(value) <= room else None
     if isinstance(value, str):
-        said = _string_words(value).replace("\n", " ")
+        said = _string_words(value[: room * MARKED_UP]).replace("\n", " ")
         while said and _size(said) > room:  # quotes and backslashes count twice
             said = shortened(said, len(said) - max(1, _size(said) - room)) if len(said) > 2 else ""
         return said or None

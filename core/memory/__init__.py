@@ -8,7 +8,7 @@ consent, `confirmations` gives out what is to be agreed to, `claims` and `judge`
 from __future__ import annotations
 
 from core.memory.confirmations import CONFIRM_WITHIN_S, Confirmations
-from core.memory.erase import LEDGER, Erased, Erasure, Ledger
+from core.memory.erase import LEDGER, Erased, Erasure, Ledger, erased_since
 from core.memory.facts import (
     COOKIE_REALM,
     KINDS,
@@ -34,7 +34,7 @@ from core.memory.hook import (
     load_hook,
 )
 from core.memory.judge import Extractor, PromptJudge, Sensitivity
-from core.memory.service import Confirmed, Memory, erasers
+from core.memory.service import Confirmed, Memory, erasers, page_of
 from core.memory.store import COLLECTION, KEYWORDS, Facts, Judge, Verdict
 
 __all__ = [
@@ -73,6 +73,8 @@ __all__ = [
     "StoreMemory",
     "Stored",
     "Verdict",
+    "erased_since",
     "erasers",
     "load_hook",
+    "page_of",
 ]

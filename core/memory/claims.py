@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from core.language import detect, folded
-from core.memory.facts import Kind, normal
+from core.memory.facts import MAX_FACT_CHARS, Kind, normal
 from core.providers.bm25 import stems
 
 
@@ -24,19 +24,26 @@ class Claim:
     value: str
     about: str = ""  # the thing liked or disliked
     denied: bool = False
+    eats: str = ""  # the food that a diet says is eaten, in the fact's own word
 
     def replaces(self, older: Claim) -> bool:
         """Whether this claim, being newer, leaves no room for the older one."""
         if self.topic != older.topic:
-            return False
+            return self._eats_what(older) or older._eats_what(self)
         if self.denied or older.denied:
             return self.denied != older.denied and self.value == older.value
         return self.value != older.value
+
+    def _eats_what(self, other: Claim) -> bool:
+        """Whether this diet has what the other one says is not eaten ("I don't eat meat")."""
+        return self.eats != "" and (other.topic, other.value) == (f"{ATTITUDE}{self.eats}", DISLIKES)
 
 
 # Of a score between 0 and 1: what is disliked moves further than what is liked.
 LIKED, DISLIKED = 0.1, -0.5
 LIKES, DISLIKES = "likes", "dislikes"
+ATTITUDE = "attitude:"
+DIET = "diet"
 IS, IS_NOT = "is", "is not"
 
 _EN_HOW = r"(?:really |absolutely |actually |do |just |also |still |always |now |simply )*"
@@ -73,6 +80,30 @@ _ATTITUDES: Sequence[tuple[str, re.Pattern[str]]] = tuple(
             LIKES,
             rf"{_EN_WHO}(?:loves?|likes?|adores?|enjoys?|prefers?|am fond of|m fond of|am crazy about"
             rf"|m crazy about) (?P<about>.+?){_EN_END}",
+        ),
+        (
+            LIKES,
+            rf"{_EN_WHO}(?:can |may )?(?:eats?|drinks?|(?:have )?started (?:eating|drinking)"
+            r"|(?:a?m|are) (?:eating|drinking)) (?P<about>.+?)(?: again| once more| now)+",
+        ),
+        (
+            LIKES,
+            r"(?:yo )?(?:ya |ahora )?(?:(?:vuelvo a|he vuelto a) (?:comer|beber) (?P<about>.+?)"
+            r"(?: otra vez| de nuevo| ahora)*"
+            r"|(?:como|bebo|puedo comer|puedo beber) (?P<about_2>.+?)(?: otra vez| de nuevo)+)",
+        ),
+        (
+            LIKES,
+            r"(?:io )?(?:ora |adesso )?"
+            r"(?:ho ripreso a (?:mangiare|bere) (?P<about>.+?)(?: di nuovo| ora| adesso)*"
+            r"|(?:mangio|bevo|posso mangiare|posso bere) (?:di nuovo (?P<about_2>.+?)"
+            r"|(?P<about_3>.+?)(?: di nuovo)+))",
+        ),
+        (LIKES, r"我?(?:现在|現在)?(?:又|重新|再次)(?:开始|開始|可以|能)?(?:吃|喝)(?P<about>.+?)了?"),
+        (
+            LIKES,
+            rf"{_KO_WHO} ?(?:이제 ?)?다시 (?!.*(?:안|못) ?[먹마])"
+            rf"(?P<about>.+?){_KO_CASE}? ?(?:먹|마시|마셔|마신).*",
         ),
         (
             DISLIKES,
@@ -351,12 +382,20 @@ _NUMBERS = {
     )
     for word in words.split()
 }
+# What a diet names as eaten.
+_FOODS = frozenset(("meat", "fish", "carne", "pescado", "pesce", "肉", "鱼", "魚", "고기", "생선"))
 _COUNTED = frozenset({"household", "cooks for", "children"})
 _BEING = re.compile(
     r"(?:i am|i m|we are|we re|is|am) (?P<not>(?:no longer|not) )?(?:an? |the )?(?P<what>.+?)"
     r"(?P<end>(?: any ?more| any longer| again| now)*)"
 )
 _NO_MORE = re.compile(r"any ?more|any longer")
+_NUMBER = re.compile(r"\d+")
+# A word that turns a statement into its opposite, in plain text ("don't" is "don t").
+_DENIAL = re.compile(
+    r"\b(?:no|not|never|none|without|cannot|cant|dont|wont|\w*n t|can t|nunca|jamas|tampoco|sin|non|mai|senza"
+    r"|nicht|kein\w*|nie|ne|pas|jamais|sans)\b|[不没沒别別无無未]|안 |못|않|없|아니"
+)
 # One word in two spellings, British and American, in plain text: "our" and "re" end as "or" and "er".
 _BRITISH = re.compile(
     r"\b(?:(?:col|flav|fav|neighb|hon|hum|od|harb|lab|parl|sav|vap|behavi|arm|rum)our(?=(?:s|ed|ites?"
@@ -506,14 +545,16 @@ def _compared(text: str) -> str:
 
 def claim(text: str) -> Claim | None:
     """What a fact claims, or None where these rules cannot say."""
+    if len(text) > MAX_FACT_CHARS:
+        return None  # a text, and no sentence
     plain = normal(text)
     for topic, denied, pattern in _SLOTS:
         if (match := pattern.fullmatch(plain)) and (told := _told(topic, match, denied=denied)):
             return told
     for value, pattern in _ATTITUDES:
         if match := pattern.fullmatch(plain):
-            about = _ARTICLES.sub("", match["about"].strip())
-            return Claim(f"attitude:{_one_spelling(about)}", value, about) if about else None
+            about = _ARTICLES.sub("", next(filter(None, match.groups())).strip())
+            return Claim(f"{ATTITUDE}{_one_spelling(about)}", value, about) if about else None
     if match := _BEING.fullmatch(plain):
         against = match["not"] is not None or _NO_MORE.search(match["end"]) is not None
         return Claim(f"being:{match['what']}", IS_NOT if against else IS)
@@ -536,12 +577,24 @@ def _told(topic: str, match: re.Match[str], *, denied: bool) -> Claim | None:
     value = _ARTICLES.sub("", (found.get("value") or found.get("value_it") or "").strip())
     if topic in _COUNTED:
         value = value if value.isdecimal() else _NUMBERS.get(value, "")
-    value = _SAME.get(value, value)
+    said, value = value, _SAME.get(value, value)
     if not value:
         return None
     about = value if "{of}" in topic else ""
     of = _one_spelling((found.get("of") or "").strip())
-    return Claim(topic.format(of=of), _one_spelling(value), about, denied)
+    eats = said if topic == DIET and said in _FOODS else ""
+    return Claim(topic.format(of=of), _one_spelling(value), about, denied, eats)
+
+
+def opposed(text: str, attribute: str) -> list[str]:
+    """The topics (`Claim.topic`, a fact's `attribute`) of what this fact may contradict."""
+    told = claim(text)
+    topics = [attribute] if attribute else []
+    if told is not None and told.eats:
+        topics.append(f"{ATTITUDE}{told.eats}")
+    if told is not None and told.topic in {f"{ATTITUDE}{food}" for food in _FOODS}:
+        topics.append(DIET)
+    return topics
 
 
 def kind_of(text: str) -> Kind:
@@ -556,6 +609,21 @@ def share_a_word(one: str, other: str) -> bool:
     """Whether two facts have a word in common that says something."""
     language = detect(one) or detect(other)
     return bool(stems(one, language) & stems(other, language))
+
+
+def says_the_same(new: str, old: str, *, whole: bool) -> bool:
+    """Whether two facts consist of much the same words (with `whole`: all those of the new one are in the
+    old), with the same numbers, and both deny something or neither."""
+    language = detect(old) or detect(new)
+    some, others = stems(new, language), stems(old, language)
+    common = len(some & others)
+    if not common or 3 * common < 2 * max(len(some), len(others)) or (whole and common < len(some)):
+        return False
+    return set(_NUMBER.findall(new)) <= set(_NUMBER.findall(old)) and _denies(new) == _denies(old)
+
+
+def _denies(text: str) -> bool:
+    return _DENIAL.search(normal(text)) is not None
 
 
 def grounded(fact: str, said: str) -> bool:

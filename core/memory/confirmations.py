@@ -18,7 +18,8 @@ from sqlalchemy.engine import Connection
 from core.database import Database, insert_missing
 from core.errors import BadQuery
 from core.identity import Signer
-from core.memory.erase import last_erased, owner_digest
+from core.memory.erase import erased_since
+from core.memory.facts import outdated
 from core.memory.tables import confirmations as table
 from core.query import Identity
 
@@ -79,13 +80,9 @@ class Confirmations:
 
     async def refuse_outdated(self, at: float, identity: Identity) -> None:
         """Raises BadQuery where everything of this person was erased since it was asked (Unix seconds)."""
-        owner = owner_digest(self._signer, identity)
-        erased = await self._database.read(lambda c: last_erased(c, owner))
-        if erased is not None and at <= erased:
-            raise BadQuery(
-                "this was asked before everything about you was erased: it is not done any more",
-                field="token",
-            )
+        since = erased_since(self._signer)
+        if await self._database.read(lambda c: since(c, identity, at)):
+            raise outdated("token")
 
     async def done(self, asked: Asked) -> None:
         """It is used up."""

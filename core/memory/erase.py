@@ -115,6 +115,17 @@ def last_erased(connection: Connection, owner: str) -> float | None:
     return None if when is None else float(when)
 
 
+def erased_since(signer: Signer) -> Callable[[Connection, Identity, float], bool]:
+    """Whether everything of a person was erased at a time (Unix seconds) or later, as a function of the
+    transaction that would keep something of them: nothing comes between the two."""
+
+    def since(connection: Connection, identity: Identity, at: float) -> bool:
+        last = last_erased(connection, owner_digest(signer, identity))
+        return last is not None and at <= last
+
+    return since
+
+
 class Erasure:
     """Asks every part that holds something of a person to take it out."""
 

@@ -20,6 +20,8 @@ Action = Literal["remember", "forget", "list"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)
 MAX_FACT_CHARS = 1000
+# What the store takes in any case: a message that a program has it keep as it is, and no sentence of ours.
+MAX_KEPT_CHARS = 20_000
 MAX_SOURCE_CHARS = 1000
 COOKIE_REALM = "cookie"
 
@@ -72,7 +74,8 @@ class Reach:
 class Detected:
     """A fact that a person asked to remember, as a hook gets it. Times are Unix seconds.
 
-    The same `nonce` twice is one fact.
+    The same `nonce` twice is one fact. `asked_at`: when it was asked for; if everything of the person was
+    erased since, it is not kept.
     """
 
     text: str
@@ -89,6 +92,7 @@ class Detected:
     attribute: str = ""
     agent: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    asked_at: float | None = None
 
     @property
     def place(self) -> Place:
@@ -134,7 +138,7 @@ class Fact:
     def told(self) -> dict[str, Any]:
         """The fact as its owner is shown it."""
         body = {
-            "memory_id": self.memory_id,
+            "memory_id": self.memory_id or None,  # a hook's that it cannot forget has none
             "text": self.text,
             "kind": self.kind,
             "scope": self.scope,
@@ -191,13 +195,20 @@ def digest(text: str) -> str:
     return hashlib.sha256(normal(text).encode()).hexdigest()[:32]
 
 
-def checked_text(text: Any, field_name: str = "text") -> str:
-    """The text of a fact in one line. Raises BadQuery for none, or one too long."""
+def outdated(field_name: str | None = None) -> BadQuery:
+    """The error for what was asked for before its person was erased, and would bring something back."""
+    return BadQuery(
+        "this was asked before everything about you was erased: it is not done any more", field=field_name
+    )
+
+
+def checked_text(text: Any, field_name: str = "text", *, most: int = MAX_FACT_CHARS) -> str:
+    """The text of a fact in one line. Raises BadQuery for none, or one longer than `most` characters."""
     if not isinstance(text, str) or not normal(text):
         raise BadQuery(f"`{field_name}` is needed: the fact, in words", field=field_name)
     line = " ".join(text.replace("\x00", " ").split())
-    if len(line) > MAX_FACT_CHARS:
-        raise BadQuery(f"a fact may have {MAX_FACT_CHARS} characters, not {len(line)}", field=field_name)
+    if len(line) > most:
+        raise BadQuery(f"a fact may have {most} characters, not {len(line)}", field=field_name)
     return line
 
 

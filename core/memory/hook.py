@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import traceback
 from collections.abc import Awaitable, Mapping, Sequence
 from importlib.metadata import entry_points
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from core.errors import AskError, ConfigError, MemoryFailed
-from core.memory.facts import Asking, Detected, Fact, Reach, Stored
+from core.memory.facts import KINDS, Asking, Detected, Fact, Place, Reach, Stored
 from core.memory.store import Facts
 from core.query import Identity, Query
 
@@ -100,6 +101,7 @@ class StoreMemory:
                 scopes=self._scopes,
                 applications=query.sites,
                 thread=query.conversation_id,
+                agent=query.agent,
             )
         )
 
@@ -122,6 +124,23 @@ class StoreMemory:
 
     async def erase(self, identity: Identity) -> Mapping[str, int]:
         return await self.facts.erase(Reach.of(identity))
+
+
+def fact_from(given: Fact | Mapping[str, Any]) -> Fact | None:
+    """A fact of a hook as it can be used, shown and sent; None for what is none. Of an exported one the names
+    are those of `Fact.told`."""
+    told = given.told() if isinstance(given, Fact) else given
+    text, memory_id = told.get("text"), told.get("memory_id")
+    if not isinstance(text, str) or not text.strip() or not isinstance(memory_id, str | None):
+        return None
+    kind, at, site = told.get("kind"), told.get("created_at"), told.get("site")
+    return Fact(
+        memory_id or "",
+        text,
+        kind=kind if kind in KINDS else "fact",
+        created_at=float(at) if isinstance(at, int | float) and math.isfinite(at) else 0.0,
+        place=Place(application=site if isinstance(site, str) else ""),
+    )
 
 
 async def guarded(hook: MemoryHook | Erases, asked: Awaitable[T]) -> T:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from core.errors import AskError
 from core.memory.claims import grounded, is_sensitive, kind_of, only_in
@@ -42,18 +42,30 @@ class PromptJudge:
             identity=new.identity,
         )
         # Made-up ids fit nothing: the model sees short ones, which also cost less.
-        listed = [{"id": f"m{n}", "text": fact.text} for n, fact in enumerate(older, 1)]
+        listed = [_listed(f"m{n}", fact) for n, fact in enumerate(older, 1)]
         reply = await self._prompter.ask_apart(
             "MemoryConflictPrompt", query, Usage(), **{"request.memory": listed}
         )
-        relation = str(reply["relation"]).strip().casefold() if reply else "adds"
+        if reply is None:
+            return Verdict("adds")
         named = {f"m{n}": fact.memory_id for n, fact in enumerate(older, 1)}
-        memory_id = named.get(str((reply or {}).get("memory_id", "")).strip().strip("\"'"), "")
-        if relation == "repeats" and memory_id:
-            return Verdict("repeats", memory_id)
-        if relation == "replaces" and memory_id:
-            return Verdict("replaces", memory_id)
-        return Verdict("adds")
+        memory_id = named.get(str(reply.get("memory_id", "")).strip().strip("\"'"), "")
+        relation = str(reply["relation"]).strip().casefold()
+        if not memory_id or relation not in ("repeats", "replaces"):
+            return Verdict("adds")
+        judged: Literal["repeats", "replaces"] = "repeats" if relation == "repeats" else "replaces"
+        return Verdict(judged, memory_id, new=_about(reply), old=_about(reply, "older_"))
+
+
+def _listed(name: str, fact: Fact) -> dict[str, str]:
+    """A kept fact as the model sees it, with what it is about where that is known."""
+    told = {"id": name, "text": fact.text, "subject": fact.subject, "attribute": fact.attribute}
+    return {key: value for key, value in told.items() if value}
+
+
+def _about(reply: Mapping[str, Any], of: str = "") -> tuple[str, str]:
+    """Whom or what a fact is about, and which property of it, where a site's prompt asks for that."""
+    return str(reply.get(f"{of}subject") or ""), str(reply.get(f"{of}attribute") or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+import orjson
+
 from core.errors import AskError, BadQuery, Forbidden, NotFound
 from core.identity import new_visitor
 from core.memory.claims import claim, share_a_word
@@ -23,6 +25,7 @@ from core.memory.facts import (
     COOKIE_REALM,
     MAX_FACT_CHARS,
     MAX_SOURCE_CHARS,
+    Asking,
     Detected,
     Fact,
     Reach,
@@ -30,7 +33,7 @@ from core.memory.facts import (
     Stored,
     normal,
 )
-from core.memory.hook import Erases, Exports, Forgets, MemoryHook, Recalls, guarded, place_of
+from core.memory.hook import Erases, Exports, Forgets, MemoryHook, Recalls, fact_from, guarded, place_of
 from core.memory.judge import Extractor, Sensitivity
 from core.memory.store import Facts
 from core.messages import Forgotten, Memories, Remember
@@ -41,6 +44,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MAX_LISTED = 100
+MAX_FOUND = 1000  # that a search for facts goes through, and of our own beside those of a hook
+MAX_NEAR = 5  # that may be meant by words which are not a fact's own
 # Learning goes on behind the answers: so many messages wait at most, later ones are left out.
 MAX_LEARNING = 32
 # Names that counts of erasures have already: a hook of such a name is told apart.
@@ -101,7 +106,71 @@ class Memory:
         """What is known of the caller. Raises AskError, whatever a hook does: it is somebody else's code."""
         if query.identity is None or not isinstance(self.hook, Recalls):
             return ()
-        return self._sound(await guarded(self.hook, self.hook.recall(query)), Fact, "recall")
+        found = self._sound(await guarded(self.hook, self.hook.recall(query)), Fact, "recall")
+        return found if self.owns_hook else self._usable(found, "recall")
+
+    async def recall_for_agent(self, query: Query, asking: Asking) -> list[Fact]:
+        """What is known of the person that an agent speaks for: of our own store what `asking` looks for, and
+        what a hook beside it recalls for `query`; without that where the hook fails. Raises StoreError."""
+        ours = await self.facts.recall(asking)
+        if self.owns_hook:
+            return ours
+        try:
+            return _joined([*ours, *await self.recall(query)])
+        except AskError as failed:
+            log.warning("memory.recall_failed", extra={"hook": self.name, "reason": failed.message})
+            return ours
+
+    async def find(
+        self, identity: Identity, text: str = "", *, site: str | None = None, limit: int, offset: int = 0
+    ) -> tuple[list[Fact], int]:
+        """A page of what is kept of a person, here and by the hook: nearest to `text` first, else the newest;
+        and how many there are on all pages. Raises AskError."""
+        reach = Reach(identity.realm, identity.user, application=site)
+        if self.owns_hook:
+            return await page_of(self.facts, reach, text, limit=limit, offset=offset)
+        ours, _ = await page_of(self.facts, reach, text, limit=MAX_FOUND)
+        theirs = await self._theirs(identity, text)
+        found = _joined([*ours, *(one for one in theirs if site is None or one.place.application == site)])
+        if not text:
+            found.sort(key=lambda fact: -fact.created_at)
+        return found[offset : offset + limit], len(found)
+
+    async def get(self, identity: Identity, memory_id: str) -> Fact:
+        """One fact of a person, kept here or by the hook. Raises NotFound, AskError."""
+        try:
+            return await self.facts.get(Reach.of(identity), memory_id)
+        except NotFound:
+            for fact in await self._theirs(identity):
+                if fact.memory_id == memory_id:
+                    return fact
+            raise
+
+    async def _theirs(self, identity: Identity, text: str = "") -> list[Fact]:
+        """What a hook beside our store gives back of a person: what it recalls for a text, else all it has.
+        Raises AskError."""
+        if self.owns_hook:
+            return []
+        if isinstance(self.hook, Recalls) and (text or not isinstance(self.hook, Exports)):
+            asked = Query(
+                text=text,
+                query_id=secrets.token_urlsafe(12),
+                conversation_id="",
+                all_sites=True,
+                identity=identity,
+            )
+            return list(await self.recall(asked))
+        if isinstance(self.hook, Exports):
+            kept = self._usable(await self._exported(self.hook, identity), "export")
+            return [one for one in kept if not text or share_a_word(one.text, text)]
+        return []
+
+    def _usable(self, given: Sequence[Fact | Mapping[str, Any]], method: str) -> list[Fact]:
+        """The facts of a hook beside our store. One that it could not forget has no id that promises that."""
+        found = [fact for one in given if (fact := fact_from(one)) is not None]
+        if len(found) != len(given):
+            log.error("memory.hook_nonsense", extra={"hook": self.name, "method": method})
+        return found if isinstance(self.hook, Forgets) else [one.with_(memory_id="") for one in found]
 
     def _sound(self, given: Any, kind: type[T], method: str) -> list[T]:
         """What of a hook's answer is what it should be."""
@@ -119,8 +188,11 @@ class Memory:
         return await self.remember(query, request)
 
     async def remember(self, query: Query, request: Request) -> Remember:
-        """Keep the fact, or ask the person first. Raises what the hook raises."""
+        """Keep the fact, or ask the person first. Of one that they told before there is nothing to agree to,
+        and nothing to take back. Raises what the hook raises."""
         detected = self._detected(query, request)
+        if query.identity is not None and self.owns_hook and await self.facts.knows(detected):
+            return _known(detected)
         if query.identity is None or request.sensitive:
             return Remember(
                 item_to_remember=detected.text,
@@ -129,11 +201,9 @@ class Memory:
                 scope=detected.scope,
                 confirm=self._ask(detected, query.identity),
             )
-        if query.asked_at is not None:
-            await self._confirmations.refuse_outdated(query.asked_at, query.identity)
         stored = await self.persist(detected)
-        if query.asked_at is not None:
-            await self._not_erased_meanwhile(query.asked_at, query.identity)
+        if stored is not None and stored.repeated:
+            return _known(detected)
         return Remember(
             item_to_remember=detected.text,
             message=f"I'll remember: {detected.text}"
@@ -193,7 +263,7 @@ class Memory:
         return Detected(
             text=request.text[:MAX_FACT_CHARS],
             kind=request.kind,
-            scope=self._store_scope,
+            scope=self._scope_of(query),
             identity=query.identity or Identity(COOKIE_REALM, ""),
             site=",".join(query.sites) if not query.all_sites else "",
             conversation_id=query.conversation_id,
@@ -203,49 +273,52 @@ class Memory:
             nonce=secrets.token_urlsafe(12),
             subject=request.subject,
             attribute=request.attribute,
+            agent=query.agent,
+            asked_at=query.asked_at,
         )
+
+    def _scope_of(self, query: Query) -> str:
+        """What a fact is bound to: where there is no such agent or conversation, to its person alone, else
+        nobody would find it again."""
+        bound_to = {"agent": query.agent, "thread": query.conversation_id}
+        return self._store_scope if bound_to.get(self._store_scope, "there") else "user"
 
     async def _told(self, query: Query) -> Memories:
         if query.identity is None:
             return Memories((), "Nothing is kept about you here.")
-        if not isinstance(self.hook, Exports):
-            return Memories(
-                (), f"What you ask to remember is sent to {self.hook.name}, and cannot be read here."
-            )
-        kept = [
-            fact
-            for fact in await self._exported(self.hook, query.identity)
-            if fact.get("status", "active") == "active"
-        ]
-        items = tuple(
-            {
-                key: fact[key]
-                for key in ("memory_id", "text", "kind", "scope", "created_at", "site")
-                if key in fact
-            }
-            for fact in kept[-MAX_LISTED:]
-        )
-        return Memories(items, f"{len(kept)} kept about you." if kept else "Nothing is kept about you here.")
+        found, total = await self.find(query.identity, limit=MAX_LISTED)
+        items = tuple(_shown(fact) for fact in reversed(found))
+        told = f"{total} kept about you." if total else "Nothing is kept about you here."
+        if self._unread:
+            sent = f"What you ask to remember is sent to {self.name}, and cannot be read here."
+            told = f"{told} {sent}" if total else sent
+        return Memories(items, told)
+
+    @property
+    def _unread(self) -> bool:
+        """Whether facts go where they cannot be read again."""
+        return not isinstance(self.hook, Recalls | Exports)
 
     async def _asked_to_forget(self, query: Query, request: Request) -> Forgotten:
         identity = query.identity
         if identity is None:
             return Forgotten((), "Nothing is kept about you here.")
         if request.everything:
-            count = await self.facts.count(Reach.of(identity))
             asked = {"owner": identity.key, "forget": "all"}
-            return Forgotten(
-                (),
-                f"Shall I forget everything about you ({count} facts, with your conversations)?",
-                confirm=self._confirmations.ask(asked),
-            )
-        found, exact = await self._meant(identity, request.text)
+            return Forgotten((), await self._of_everything(identity), confirm=self._confirmations.ask(asked))
+        meant, exact = await self._meant(identity, request.text)
+        found = [fact for fact in meant if fact.memory_id]
         items = tuple({"memory_id": fact.memory_id, "text": fact.text} for fact in found)
+        if not found and (meant or not self._can_take_back):
+            return Forgotten(
+                (), f"What you ask to remember is sent to {self.name}, and cannot be taken back here."
+            )
         if not found:
             return Forgotten((), "I know nothing of the kind about you.")
         # What is only near may be another thing: then the person says whether it is meant.
         if exact and len(found) == 1 and request.certain:
-            await self.forget(identity, [found[0].memory_id])
+            if not await self._forget_one(identity, [found[0].memory_id]):
+                return Forgotten((), "I know nothing of the kind about you.")
             return Forgotten(items, f"Forgotten: {found[0].text}")
         these = {"owner": identity.key, "forget": [fact.memory_id for fact in found]}
         return Forgotten(
@@ -254,27 +327,53 @@ class Memory:
             confirm=self._confirmations.ask(these),
         )
 
+    async def _of_everything(self, identity: Identity) -> str:
+        """The question whether everything is to be forgotten, with what it is about."""
+        try:
+            _, count = await self.find(identity, limit=0)
+        except AskError as failed:
+            # Who wants to be forgotten is not held up by a hook that is away: the erasure goes on asking it.
+            log.warning("memory.not_counted", extra={"hook": self.name, "reason": failed.message})
+            count = await self.facts.count(Reach.of(identity))
+        told = f"Shall I forget everything about you ({count} facts, with your conversations)?"
+        stays = not self.owns_hook and not isinstance(self.hook, Erases)
+        return f"{told} What was sent to {self.name} stays there." if stays else told
+
+    @property
+    def _can_take_back(self) -> bool:
+        """Whether what is kept can be found again by its words, and forgotten."""
+        return self.owns_hook or (isinstance(self.hook, Forgets) and not self._unread)
+
     async def _meant(self, identity: Identity, text: str) -> tuple[list[Fact], bool]:
-        """The kept facts that a person means by these words: the one that says so (True), else those near."""
-        kept = await self.facts.all(Reach.of(identity))
+        """The kept facts that a person means by these words: the one that says so (True), else those near;
+        without an id those that cannot be forgotten here."""
+        # All they have, where that can be had: what is meant need not be what a search would find.
+        theirs = await self._theirs(identity, "" if isinstance(self.hook, Exports) else text)
+        kept = [*await self.facts.all(Reach.of(identity)), *theirs]
         said, told = normal(text), claim(text)
         same = [fact for fact in kept if normal(fact.text) == said]
         if not same and told is not None:
             same = [fact for fact in kept if claim(fact.text) == told]
         if same:
             return same[:1], True
-        nearest = await self.facts.search(Reach.of(identity), text, 5)
-        return [fact for fact in nearest if share_a_word(fact.text, text)], False
+        nearest = [*await self.facts.search(Reach.of(identity), text, MAX_NEAR), *theirs]
+        return [fact for fact in nearest if share_a_word(fact.text, text)][: 2 * MAX_NEAR], False
 
     # ------------------------------------------------------------ by the person's own hand
 
     async def persist(self, detected: Detected) -> Stored | None:
-        """Hand a fact to the hook. Raises AskError, whatever a foreign hook raises."""
+        """Hand a fact to the hook. Raises BadQuery for what was asked before everything of its person was
+        erased, AskError, whatever a foreign hook raises."""
+        # Our own store sees to it in the transaction that keeps the fact.
+        if not self.owns_hook and detected.asked_at is not None:
+            await self._confirmations.refuse_outdated(detected.asked_at, detected.identity)
         # Once begun it is finished, whoever leaves; and an erasure waits for it.
         keeping = asyncio.create_task(guarded(self.hook, self.hook.persist(detected)))
         self._keeping[keeping] = detected.identity.key
         keeping.add_done_callback(lambda done: self._keeping.pop(done, None))
         stored = await asyncio.shield(keeping)
+        if not self.owns_hook and detected.asked_at is not None:
+            await self._not_erased_meanwhile(detected.asked_at, detected.identity)
         if stored is None:
             return None
         if isinstance(stored, Stored) and isinstance(stored.memory_id, str):
@@ -315,9 +414,12 @@ class Memory:
         return ours
 
     async def _exported(self, hook: Exports, identity: Identity) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = self._sound(
+        given: list[Mapping[str, Any]] = self._sound(
             await guarded(self.hook, hook.export(identity)), dict, "export"
         )
+        found = [one for one in given if self.owns_hook or _is_json(one)]
+        if len(found) != len(given):
+            log.error("memory.hook_nonsense", extra={"hook": self.name, "method": "export"})
         return found
 
     async def confirm(self, token: str, caller: Identity | None) -> Confirmed:
@@ -362,20 +464,18 @@ class Memory:
         identity = caller or _visitor_of(asked)
         await self._confirmations.claim(asked, identity)
         try:
-            done = await self._agreed(identity, value)
+            done = await self._agreed(asked, identity, value)
         except AskError:
             await self._confirmations.release(asked)
             raise
         await self._confirmations.done(asked)
-        if done.action == "remember":
-            await self._not_erased_meanwhile(asked.at, identity)
         return done
 
-    async def _agreed(self, identity: Identity, value: dict[str, Any]) -> Confirmed:
+    async def _agreed(self, asked: Asked, identity: Identity, value: dict[str, Any]) -> Confirmed:
         if "forget" in value:
             return await self._confirmed_forgetting(identity, value["forget"])
         value.pop("visitor")
-        detected = Detected(identity=identity, **value)
+        detected = Detected(identity=identity, asked_at=asked.at, **value)
         return Confirmed(identity, "remember", detected.text, stored=await self.persist(detected))
 
     async def _not_erased_meanwhile(self, at: float, identity: Identity) -> None:
@@ -416,8 +516,55 @@ class Memory:
             "nonce": detected.nonce,
             "subject": detected.subject,
             "attribute": detected.attribute,
+            "agent": detected.agent,
         }
         return self._confirmations.ask(asked)
+
+
+async def page_of(
+    facts: Facts, reach: Reach, text: str = "", *, limit: int, offset: int = 0
+) -> tuple[list[Fact], int]:
+    """A page of the facts within reach, nearest to `text` first, else the newest; and how many there are on
+    all pages. Raises StoreError."""
+    if text:
+        found = await facts.search(reach, text, MAX_FOUND)
+        return found[offset : offset + limit], len(found)
+    return await facts.all(reach, limit=limit, offset=offset), await facts.count(reach)
+
+
+def _joined(found: Sequence[Fact]) -> list[Fact]:
+    """Facts of two places, each once: what is said in one of them in other letters is the same."""
+    return list({normal(fact.text): fact for fact in reversed(found)}.values())[::-1]
+
+
+def _shown(fact: Fact) -> dict[str, Any]:
+    """What a person is shown of a fact in their list; of one kept elsewhere what is known of it."""
+    told = {key: fact.told()[key] for key in ("memory_id", "text", "kind", "scope", "created_at", "site")}
+    if fact.identity is not None:
+        return told
+    del told["scope"]
+    if fact.kind == "fact":
+        del told["kind"]
+    return {key: value for key, value in told.items() if value}
+
+
+def _is_json(value: object) -> bool:
+    """Whether a client can be sent this."""
+    try:
+        orjson.dumps(value)
+    except (TypeError, RecursionError):
+        return False
+    return True
+
+
+def _known(detected: Detected) -> Remember:
+    """Without an id: to take this back would take out what was told before."""
+    return Remember(
+        item_to_remember=detected.text,
+        message=f"I know that already: {detected.text}",
+        memory_id=None,
+        scope=detected.scope,
+    )
 
 
 def _visitor_of(asked: Asked) -> Identity:

@@ -22,12 +22,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
 from core.conversation_rows import note_told, take_back
-from core.database import Database, insert_missing
+from core.database import Database, conversations, insert_missing
 from core.errors import AskError, BadQuery, NotFound
+from core.feedback import feedback
 from core.language import detect
-from core.memory.claims import claim, kind_of, share_a_word
+from core.memory.claims import claim, kind_of, opposed, says_the_same, share_a_word
 from core.memory.facts import (
     KINDS,
+    MAX_KEPT_CHARS,
     SCOPES,
     Asking,
     Change,
@@ -39,6 +41,7 @@ from core.memory.facts import (
     checked_text,
     digest,
     normal,
+    outdated,
 )
 from core.memory.tables import facts as table
 from core.memory.tables import history
@@ -53,10 +56,14 @@ log = logging.getLogger(__name__)
 COLLECTION = "memories"
 # `site` is the realm: the retriever searches nothing without one.
 KEYWORDS = ("site", "identity", "application", "agent", "thread", "document_id")
-# Always in mind: what a person prefers and what must hold for them. Beside it, what a question calls up.
+# Always in mind: what must hold for a person, whatever else there is, and what they prefer as far as there is
+# room beside it. Of what a question calls up there is room for some in any case.
+MAX_CONSTRAINTS = 50
 MAX_ALWAYS = 12
 MAX_RECALLED = 20
 SEARCHED = 40
+# How many are looked at where facts of other places stand before those of this one.
+SEARCHED_ON = 400
 CANDIDATES = 5  # older facts that a new one is held against
 PIECE = 64
 MAX_BOUND_BYTES = 1000
@@ -70,10 +77,14 @@ _MEMORIES = uuid.UUID("0d8c6ce4-9f0e-5e0b-8a0c-6f7a2f0a9b11")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a new fact stands to the older ones: it repeats or replaces one of them, or stands beside them."""
+    """How a new fact stands to the older ones: it repeats or replaces one of them, or stands beside them.
+    `new` and `old`: whom or what the two are about, and which property of it (`Fact.subject`, `attribute`),
+    for one of them that was kept without."""
 
     relation: Literal["repeats", "replaces", "adds"]
     memory_id: str = ""
+    new: tuple[str, str] = ("", "")
+    old: tuple[str, str] = ("", "")
 
 
 class Judge(Protocol):
@@ -102,27 +113,33 @@ class Facts:
         retriever: Retriever,
         *,
         judge: Judge | None = None,
+        erased_since: Callable[[Connection, Identity, float], bool] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`retriever` searches COLLECTION."""
+        """`retriever` searches COLLECTION; `erased_since` says whether everything of a person was erased at
+        a time or later."""
         self._database = database
         self._store = store
         self._retriever = retriever
         self._judge = judge
+        self._erased_since = erased_since
         self._clock = clock
         self.dropped = asyncio.Event()  # set when points were deleted: it is time to `compact`
-        self._untidy = False
         # Facts that went with their rows, and those of a foreign hook: an answer on its way may have them.
         self._gone: dict[str, None] = {}
+        # Facts that were told with a question and are not its own, by their person and the question: its
+        # turn is yet to be stored.
+        self._retold: dict[tuple[str, str], str] = {}
 
     # ------------------------------------------------------------ keep
 
     async def remember(self, new: Detected) -> Stored:
         """Keep a fact, once. One that was there already stays; one that it contradicts is superseded.
 
-        Raises BadQuery for a text that is none, StoreError.
+        Raises BadQuery for a text that is none, and for what was asked before everything of its person was
+        erased; StoreError.
         """
-        text = checked_text(new.text)
+        text = checked_text(new.text, most=MAX_KEPT_CHARS)
         told = claim(text)
         row = {
             "memory_id": str(uuid.uuid5(_MEMORIES, f"{new.identity.key}\n{new.nonce}")),
@@ -150,14 +167,39 @@ class Facts:
         verdict = await self._verdict(new, row)
 
         def keep(connection: Connection) -> tuple[Stored, list[str]]:
+            if self.erased_since(connection, new.identity, new.asked_at):
+                raise outdated()
             kept, late = self._keep(connection, row, verdict)
             note_told(connection, new.identity.key, new.query_id, kept.memory_id)
+            if kept.repeated:
+                self._remember_retold(new, kept.memory_id)
             return kept, late
 
         kept, late = await self._database.write(keep)
         if not kept.repeated:
             await self._index([kept.memory_id], drop=[*kept.superseded, *late])
         return kept
+
+    async def knows(self, new: Detected) -> bool:
+        """Whether this is kept already, in as many words. Raises StoreError."""
+        place = {
+            "realm": new.identity.realm,
+            "user_id": new.identity.user,
+            "scope": new.scope,
+            "bound_to": _bound(new.scope, new.place),
+        }
+        chosen = sa.select(table.c.memory_id).where(
+            _same_place(place), _alive(self._clock()), table.c.digest == digest(new.text)
+        )
+        there = await self._database.read(lambda c: c.scalar(chosen))
+        if there is not None:
+            self._remember_retold(new, there)
+        return there is not None
+
+    def _remember_retold(self, new: Detected, memory_id: str) -> None:
+        self._retold[new.identity.key, new.query_id] = memory_id
+        while len(self._retold) > MAX_GONE:
+            del self._retold[next(iter(self._retold))]
 
     def _keep(
         self, connection: Connection, row: dict[str, Any], verdict: Verdict
@@ -195,7 +237,8 @@ class Facts:
             # Another server said it at the same moment.
             return Stored(self._held(connection, row), row["text"], repeated=True), late
         _note(connection, row, "ADD", None, row["text"], now)
-        superseded = self._supersede(connection, row, verdict, now)
+        replaced = verdict.memory_id if verdict.relation == "replaces" else ""
+        superseded = _supersede(connection, row, now, replaced)
         return Stored(row["memory_id"], row["text"], tuple(superseded)), late
 
     def _held(self, connection: Connection, row: Mapping[str, Any]) -> str:
@@ -203,27 +246,6 @@ class Facts:
             _same_place(row), table.c.digest == row["digest"], table.c.status == "active"
         )
         return str(connection.scalar(same) or row["memory_id"])
-
-    def _supersede(
-        self, connection: Connection, row: dict[str, Any], verdict: Verdict, now: float
-    ) -> list[str]:
-        gone = []
-        for old in connection.execute(
-            sa.select(table).where(
-                _same_place(row),
-                table.c.status == "active",
-                table.c.memory_id != row["memory_id"],
-                sa.or_(
-                    sa.and_(table.c.attribute == row["attribute"], table.c.attribute != ""),
-                    table.c.memory_id == verdict.memory_id,
-                ),
-            )
-        ).mappings():
-            by_verdict = verdict.relation == "replaces" and old["memory_id"] == verdict.memory_id
-            if by_verdict or _contradicts(row["text"], old["text"]):
-                _become(connection, old, "superseded", now, by=row["memory_id"])
-                gone.append(str(old["memory_id"]))
-        return gone
 
     async def _verdict(self, new: Detected, row: Mapping[str, Any]) -> Verdict:
         """What the model says of the older facts nearest to the new one, as far as the rules let it."""
@@ -239,7 +261,7 @@ class Facts:
             log.warning("memory.conflict_unjudged", extra={"reason": failed.message})
             return beside
         named = next((old for old in older if old.memory_id == verdict.memory_id), None)
-        if named is None or not _comparable(row, named, verdict):
+        if named is None or not _may(verdict, row, named):
             return beside
         return verdict
 
@@ -268,39 +290,62 @@ class Facts:
     # ------------------------------------------------------------ find
 
     async def recall(self, asking: Asking) -> list[Fact]:
-        """What a person told that bears on what they ask: preferences and constraints always, of the rest
-        what the question calls up; each once, oldest first. Raises StoreError."""
-        reach = Reach.of(asking.identity)
-        try:
-            scores = {
-                found.document_id: found.score
-                for found in await self._find(_where(reach), asking.text, SEARCHED)
-                if _near(found)
-            }
-        except AskError as failed:
-            # Without the search there is still what is always in mind.
-            log.warning("memory.search_failed", extra={"reason": failed.message})
-            scores = {}
-        always = table.c.kind.in_(("preference", "constraint"))
+        """What a person told that bears on what they ask: constraints always, preferences as far as there is
+        room, of the rest what the question calls up; each once, oldest first. Raises StoreError."""
+        found = await self._called_up(asking)
+        called = [fact for fact, near in found if near]
+        kept = await self._database.read(lambda c: self._in_mind(c, asking, called))
+        room = max(MAX_RECALLED, len(kept) + MAX_RECALLED - MAX_ALWAYS)
+        rest = (fact for fact, near in found if near and fact not in kept)
+        chosen = _once([*kept, *rest])[:room]
+        return sorted(chosen, key=lambda fact: (fact.created_at, fact.memory_id))
 
-        def read(connection: Connection) -> list[Fact]:
+    async def _called_up(self, asking: Asking) -> list[tuple[Fact, bool]]:
+        """The facts of this place that a search finds, best first, each with whether it is near enough to
+        bear on the question."""
+        reach = Reach.of(asking.identity)
+        for limit in (SEARCHED, SEARCHED_ON):
+            try:
+                found = await self._find(_where(reach), asking.text, limit)
+            except AskError as failed:
+                # Without the search there is still what is always in mind.
+                log.warning("memory.search_failed", extra={"reason": failed.message})
+                return []
+            place = {one.document_id: (n, _near(one)) for n, one in enumerate(found)}
+            chosen = sa.select(table).where(
+                _within(reach), _alive(self._clock()), _of_place(asking), table.c.memory_id.in_(place)
+            )
+            rows = await self._database.read(lambda c, chosen=chosen: c.execute(chosen).mappings().all())  # type: ignore[misc]
+            here = [fact for fact in map(_fact, rows) if asking.may_use(fact)]
+            if len(found) < limit or len(here) >= MAX_RECALLED:
+                break
+        here.sort(key=lambda fact: place[fact.memory_id][0])
+        return [(fact, place[fact.memory_id][1]) for fact in here]
+
+    def _in_mind(self, connection: Connection, asking: Asking, called: Sequence[Fact]) -> list[Fact]:
+        """What is always in mind. Where there is more than there is room for, what the question is about goes
+        first, then the newest."""
+
+        def newest(kind: str, room: int) -> list[Fact]:
             chosen = connection.execute(
                 sa.select(table)
-                .where(_within(reach), _alive(self._clock()), sa.or_(always, table.c.memory_id.in_(scores)))
+                .where(
+                    _within(Reach.of(asking.identity)),
+                    _alive(self._clock()),
+                    table.c.kind == kind,
+                    _of_place(asking),
+                )
                 .order_by(table.c.created_at.desc(), table.c.memory_id)
-                .limit(MAX_ALWAYS + MAX_RECALLED + SEARCHED)
+                .limit(room)
             ).mappings()
-            return [_fact(row) for row in chosen]
+            usable = [fact for fact in map(_fact, chosen) if asking.may_use(fact)]
+            if len(usable) >= room:
+                usable = [*(fact for fact in called if fact.kind == kind), *usable]
+            return _once(usable)[:room]
 
-        usable = [fact for fact in await self._database.read(read) if asking.may_use(fact)]
-        kept = [fact for fact in usable if fact.kind != "fact"][:MAX_ALWAYS]
-        # A caller may have many more preferences than fit: those that the question is about go first.
-        rest = sorted(
-            (fact for fact in usable if fact not in kept and fact.memory_id in scores),
-            key=lambda fact: -scores[fact.memory_id],
-        )
-        chosen = _once([*kept, *rest])[:MAX_RECALLED]
-        return sorted(chosen, key=lambda fact: (fact.created_at, fact.memory_id))
+        constraints = newest("constraint", MAX_CONSTRAINTS)
+        room = max(0, MAX_ALWAYS - len(constraints))
+        return [*constraints, *newest("preference", room)] if room else constraints
 
     async def search(self, reach: Reach, text: str, limit: int) -> list[Fact]:
         """The active facts nearest to a text, best first, each with its score. Raises StoreError."""
@@ -401,9 +446,19 @@ class Facts:
         return await self._database.read(read)
 
     async def realms_of(self, user: str) -> list[str]:
-        """The realms in which a user of this id has facts: the operator has to say which one is meant."""
-        chosen = sa.select(table.c.realm).where(table.c.user_id == user).distinct().order_by(table.c.realm)
-        return [str(realm) for realm in await self._database.read(lambda c: list(c.scalars(chosen)))]
+        """The realms in which something is kept of a user of this id, be it conversations or feedback alone:
+        the operator has to say which one is meant."""
+
+        def read(connection: Connection) -> set[str]:
+            told = sa.select(table.c.realm).where(table.c.user_id == user).distinct()
+            found = {str(realm) for realm in connection.scalars(told)}
+            for owner in (conversations.c.owner, feedback.c.owner):
+                alike = sa.select(owner).where(owner.endswith(f":{user}", autoescape=True)).distinct()
+                owners = [Identity.of_key(key) for key in connection.scalars(alike)]
+                found |= {one.realm for one in owners if one.user == user}
+            return found
+
+        return sorted(await self._database.read(read))
 
     # ------------------------------------------------------------ change
 
@@ -416,56 +471,64 @@ class Facts:
         kind: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         expires_at: float | None = None,
+        created_at: float | None = None,
     ) -> Fact:
-        """Change what is given. Raises NotFound, BadQuery (another fact says that already), StoreError."""
-        old = await self.get(reach, memory_id)
-        if old.status != "active":
-            raise BadQuery("this fact was superseded: restore it first", field="memory_id")
-        values: dict[str, Any] = {}
-        if text is not None:
-            line = checked_text(text)
-            told = claim(line)
-            values |= {"text": line, "digest": digest(line), "attribute": told.topic if told else ""}
-            if line != old.text:
-                values["indexed"] = 0
-        if kind is not None:
-            if kind not in KINDS:
-                raise BadQuery(f"`kind` is one of {', '.join(KINDS)}", field="kind")
-            values["kind"] = kind
-        if metadata is not None:
-            values["metadata"] = dict(metadata)
-        if expires_at is not None:
-            values["expires_at"] = expires_at
-        if values:
-            await self._database.write(lambda c: self._change(c, reach, memory_id, values))
-            if "indexed" in values:
-                # Taken out first, so that what the older text was found by is among what `compact` drops.
-                await self._index([memory_id], drop=[memory_id])
+        """Change what is given; what a new text contradicts is superseded. Raises NotFound, BadQuery (another
+        fact says that already), StoreError."""
+        given = {"text": text, "kind": kind, "metadata": metadata, "expires_at": expires_at}
+        await self.update_all(reach, [(memory_id, {**given, "created_at": created_at})])
         return await self.get(reach, memory_id)
 
-    def _change(self, connection: Connection, reach: Reach, memory_id: str, values: dict[str, Any]) -> None:
+    async def update_all(self, reach: Reach, changes: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Change several facts, each by its id and what `update` takes by name: all of them, or, where one is
+        refused, none. Raises as `update`."""
+        planned = [
+            (memory_id, _changed_values(await self.get(reach, memory_id), given))
+            for memory_id, given in changes
+        ]
+
+        def change(connection: Connection) -> list[str]:
+            gone: list[str] = []
+            for memory_id, values in planned:
+                if values:
+                    gone += self._change(connection, reach, memory_id, values)
+            return gone
+
+        await self._index([], drop=await self._database.write(change))
+        self._database.untidy = self._database.untidy or any("digest" in values for _, values in planned)
+        moved = [memory_id for memory_id, values in planned if "indexed" in values]
+        for start in range(0, len(moved), PIECE):
+            piece = moved[start : start + PIECE]
+            # Taken out first, so that what the older text was found by is among what `compact` drops.
+            await self._index(piece, drop=piece)
+
+    def _change(
+        self, connection: Connection, reach: Reach, memory_id: str, values: dict[str, Any]
+    ) -> list[str]:
+        """The ids of the facts that are found no more."""
         row = connection.execute(_owned(reach, memory_id)).mappings().first()
         if row is None or row["status"] != "active":
             raise NotFound("there is no such memory")
-        if "digest" in values:
-            same = sa.select(table.c.memory_id).where(
-                _same_place(row),
-                table.c.digest == values["digest"],
-                table.c.status == "active",
-                table.c.memory_id != memory_id,
-            )
-            if connection.scalar(same) is not None:
-                raise BadQuery("another fact says that already", field="text")
         now = self._clock()
+        gone: list[str] = []
+        if "digest" in values:
+            for same in _saying_the_same(connection, {**row, **values}):
+                if not _expired(same, now):
+                    raise BadQuery("another fact says that already", field="text")
+                _let_go(connection, [same["memory_id"]])
+                gone.append(str(same["memory_id"]))
         connection.execute(
             sa.update(table).where(table.c.memory_id == memory_id).values(**values, updated_at=now)
         )
         if values.get("text", row["text"]) != row["text"]:
             _take_back(connection, [row])
             _note(connection, row, "UPDATE", row["text"], values["text"], now)
+            gone += _supersede(connection, {**row, **values}, now)
+        return gone
 
     async def restore(self, reach: Reach, memory_id: str) -> Fact:
-        """Make a superseded fact the one that holds; what superseded it is superseded in turn.
+        """Make a superseded fact the one that holds; what holds in its place is superseded in turn, and
+        whatever else it contradicts.
 
         Raises NotFound, also for a forgotten fact: its text is gone.
         """
@@ -481,26 +544,20 @@ class Facts:
         if row["status"] == "active":
             return None
         now = self._clock()
-        others = connection.execute(
-            sa.select(table).where(
-                _same_place(row),
-                table.c.status == "active",
-                sa.or_(table.c.memory_id == row["superseded_by"], table.c.digest == row["digest"]),
-            )
-        ).mappings()
-        dropped = []
-        for other in others:
+        out = {one["memory_id"]: one for one in _against(connection, row)}
+        if (holds := _in_its_place(connection, row)) is not None:
+            out[holds["memory_id"]] = holds
+        for other in out.values():
             _become(connection, other, "superseded", now, by=memory_id)
-            dropped.append(str(other["memory_id"]))
         _become(connection, row, "active", now)
-        return dropped
+        return [str(one) for one in out]
 
     async def forget(self, reach: Reach, memory_ids: Sequence[str], *, undo: bool = False) -> list[str]:
         """Forget these facts: their text is gone from rows, history and search, and what later prompts of
         their person would have of them from conversations; a mark without text stays. With `undo` what they
         superseded holds again. The ids of those that were there. Raises StoreError."""
         gone, back = await self._database.write(lambda c: self._forget(c, reach, memory_ids, undo))
-        self._untidy = self._untidy or bool(gone)
+        self._database.untidy = self._database.untidy or bool(gone)
         await self._index(back, drop=gone)
         return gone
 
@@ -517,10 +574,8 @@ class Facts:
             _take_back(connection, [row])
             _blank(connection, row, now)
             gone.append(str(memory_id))
-            older = sa.select(table).where(_within(reach), table.c.superseded_by == memory_id)
-            for old in connection.execute(older).mappings() if undo and row["status"] == "active" else ():
-                _become(connection, old, "active", now)
-                back.append(str(old["memory_id"]))
+            if undo and row["status"] == "active":
+                back += _bring_back(connection, reach, row, now)
         return gone, [memory_id for memory_id in back if memory_id not in gone]
 
     async def erase(self, reach: Reach, *, traces: bool = True) -> dict[str, int]:
@@ -543,6 +598,7 @@ class Facts:
             return _remove(connection, ids)
 
         records = await self._database.write(blank)
+        self._database.untidy = True
         vectors = await self._store.delete(COLLECTION, _where(reach))
         self.dropped.set()
         steps = await self._database.write(remove)
@@ -559,10 +615,12 @@ class Facts:
         self._remember_gone(memory_ids)
         gone = traces_of([{"memory_id": one, "text": "", "query_id": ""} for one in memory_ids])
         await self._database.write(lambda c: take_back(c, identity.key, gone))
+        self._database.untidy = True
 
     async def note_told(self, told: Detected, memory_id: str) -> None:
         """A fact that a conversation's turn told is kept elsewhere, under this id. Raises StoreError."""
         if told.query_id:
+            self._remember_retold(told, memory_id)
             await self._database.write(lambda c: note_told(c, told.identity.key, told.query_id, memory_id))
 
     async def expire(self, owner: Identity) -> None:
@@ -581,11 +639,17 @@ class Facts:
 
         if await self._database.read(lambda c: c.execute(late.limit(1)).first()) is not None:
             await self._database.write(expire)
+            self._database.untidy = True
 
     def told_with(self, connection: Connection, owner: Identity, query_id: str) -> list[str]:
         """Ids of the facts that were told with this question, forgotten ones too."""
         told = sa.select(table.c.memory_id).where(_within(Reach.of(owner)), table.c.query_id == query_id)
-        return [str(one) for one in connection.scalars(told)]
+        again = self._retold.get((owner.key, query_id))
+        return [*map(str, connection.scalars(told)), *([again] if again else [])]
+
+    def erased_since(self, connection: Connection, owner: Identity, at: float | None) -> bool:
+        """Whether everything of this person was erased at this time (Unix seconds; None: never) or later."""
+        return at is not None and self._erased_since is not None and self._erased_since(connection, owner, at)
 
     def gone(self, connection: Connection, ids: Collection[str]) -> frozenset[str]:
         """Those of these facts that were forgotten or have expired."""
@@ -603,10 +667,9 @@ class Facts:
     # ------------------------------------------------------------ maintenance
 
     async def tidy(self) -> None:
-        """Where facts were forgotten one by one, or nothing could be tidied when they were: leave nothing of
-        them in the database's files. Raises StoreError."""
-        if self._untidy or self._database.untidy:
-            self._untidy = False
+        """Where something that was told was deleted, and nothing was or could be tidied then: leave nothing
+        of it in the database's files. Raises StoreError."""
+        if self._database.untidy:
             await self._database.tidy()
 
     async def compact(self) -> bool:
@@ -623,7 +686,7 @@ class Facts:
             piece = ids[start : start + PIECE]
             await self._store.delete_ids(COLLECTION, piece)
             self.dropped.set()
-            self._untidy = True
+            self._database.untidy = True
             self._remember_gone(piece)
             await self._database.write(lambda c, piece=piece: _let_go(c, piece))  # type: ignore[misc]
         return len(ids)
@@ -671,17 +734,14 @@ class Facts:
             for row, vector, language in zip(rows, vectors, languages, strict=True)
         ]
         await self._store.upsert(COLLECTION, points)
-        await self._mark([str(row["memory_id"]) for row in rows], indexed=1)
+        await self._drop(await self._database.write(lambda c: _found(c, [str(r["memory_id"]) for r in rows])))
 
     async def _drop(self, memory_ids: Sequence[str]) -> None:
         if memory_ids:
             await self._store.delete_ids(COLLECTION, memory_ids)
             self.dropped.set()
-            await self._mark(memory_ids, indexed=0)
-
-    async def _mark(self, memory_ids: Sequence[str], *, indexed: int) -> None:
-        change = sa.update(table).where(table.c.memory_id.in_(memory_ids)).values(indexed=indexed)
-        await self._database.write(lambda c: c.execute(change))
+            lost = sa.update(table).where(table.c.memory_id.in_(memory_ids)).values(indexed=0)
+            await self._database.write(lambda c: c.execute(lost))
 
     async def _rows(
         self, reach: Reach, condition: sa.ColumnElement[bool], *, limit: int = 1000, offset: int = 0
@@ -753,6 +813,20 @@ def _lasting(now: float) -> sa.ColumnElement[bool]:
     return sa.or_(table.c.expires_at.is_(None), table.c.expires_at > now)
 
 
+def _of_place(asking: Asking) -> sa.ColumnElement[bool]:
+    """Facts whose scope is looked in, and that are of this place; with them those of several sites, of which
+    this may be one (`Asking.may_use`)."""
+    site = table.c.application
+    here: dict[str, sa.ColumnElement[bool]] = {
+        "user": sa.true(),
+        "application": sa.or_(site == "", site.in_(asking.applications), site.contains(",")),
+        "agent": sa.and_(table.c.agent == asking.agent, table.c.agent != ""),
+        "thread": sa.and_(table.c.thread == asking.thread, table.c.thread != ""),
+    }
+    looked_in = [sa.and_(table.c.scope == scope, here[scope]) for scope in here if scope in asking.scopes]
+    return sa.or_(sa.false(), *looked_in)
+
+
 def _active(memory_id: str, column: Any) -> sa.Select[Any]:
     return sa.select(column).where(table.c.memory_id == memory_id, table.c.status == "active")
 
@@ -781,17 +855,51 @@ def _contradicts(new: str, old: str) -> bool:
     return one is not None and other is not None and one.replaces(other)
 
 
-def _comparable(row: Mapping[str, Any], old: Fact, verdict: Verdict) -> bool:
-    """Whether the model may have its way: only between facts about the same thing."""
-    if row["attribute"] and old.attribute:
-        same = row["attribute"] == old.attribute and (row["subject"] or "") == (old.subject or "")
-        if verdict.relation == "replaces":
-            return same
-        if same:
-            return True
-    if verdict.relation == "repeats" and detect(row["text"]) != detect(old.text):
-        return True  # said again in another language
-    return share_a_word(row["text"], old.text)
+def _changed_values(old: Fact, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that what is given changes. Raises BadQuery for what no fact can be."""
+    if old.status != "active":
+        raise BadQuery("this fact was superseded: restore it first", field="memory_id")
+    values = {
+        name: given[name] for name in ("kind", "expires_at", "created_at") if given.get(name) is not None
+    }
+    if values.get("kind", KINDS[0]) not in KINDS:
+        raise BadQuery(f"`kind` is one of {', '.join(KINDS)}", field="kind")
+    if given.get("metadata") is not None:
+        values["metadata"] = dict(given["metadata"])
+    if given.get("text") is not None:
+        line = checked_text(given["text"], most=MAX_KEPT_CHARS)
+        if line != old.text:
+            told = claim(line)
+            values |= {"text": line, "digest": digest(line), "indexed": 0, "subject": ""}
+            values["attribute"] = told.topic if told else ""
+            if old.kind == kind_of(old.text):  # its words said so, and nobody else
+                values.setdefault("kind", kind_of(line))
+    return values
+
+
+def _may(verdict: Verdict, row: Mapping[str, Any], old: Fact) -> bool:
+    """Whether the model may have its way: only between facts about the same thing, and never so that what
+    must always hold for a person is hidden, or not kept, by its word alone."""
+    binding = row["kind"] == "constraint"
+    about = _labels(verdict.new, row["subject"], row["attribute"])
+    alike = all(about) and about == _labels(verdict.old, old.subject, old.attribute)
+    if verdict.relation == "replaces":
+        kept_so = bool(row["attribute"] and old.attribute)
+        same = alike and (kept_so or share_a_word(row["text"], old.text))
+        return same and (binding or old.kind != "constraint")
+    if binding != (old.kind == "constraint"):
+        return False
+    new_claim, old_claim = claim(row["text"]), claim(old.text)
+    if new_claim is not None and old_claim is not None:
+        return new_claim == old_claim
+    languages = detect(row["text"]), detect(old.text)
+    translated = all(languages) and languages[0] != languages[1]
+    return says_the_same(row["text"], old.text, whole=binding) or (alike and translated and not binding)
+
+
+def _labels(told: tuple[str, str], subject: str, attribute: str) -> tuple[str, str]:
+    """Whom or what a fact is about, and which property of it: as it was kept, else as is said now."""
+    return normal(subject or told[0]), normal(attribute or told[1])
 
 
 # ---------------------------------------------------------------- rows
@@ -886,7 +994,6 @@ def _blank(connection: Connection, row: RowMapping, now: float) -> None:
             attribute="",
             source_turn="",
             metadata={},
-            superseded_by=None,
             updated_at=now,
         )
     )
@@ -899,6 +1006,73 @@ def _blank(connection: Connection, row: RowMapping, now: float) -> None:
 
 def _owner(row: Mapping[str, Any] | RowMapping) -> Identity:
     return Identity(row["realm"], row["user_id"])
+
+
+def _saying_the_same(connection: Connection, row: Mapping[str, Any] | RowMapping) -> Sequence[RowMapping]:
+    """Other active facts of the same place that say the same: there can be one."""
+    same = sa.select(table).where(
+        _same_place(row),
+        table.c.digest == row["digest"],
+        table.c.status == "active",
+        table.c.memory_id != row["memory_id"],
+    )
+    return connection.execute(same).mappings().all()
+
+
+def _against(connection: Connection, row: Mapping[str, Any] | RowMapping) -> list[RowMapping]:
+    """The active facts of the same place that cannot hold beside this one: what says the same, and what it
+    contradicts."""
+    topics = opposed(row["text"], row["attribute"])
+    chosen = sa.select(table).where(
+        _same_place(row),
+        table.c.status == "active",
+        table.c.memory_id != row["memory_id"],
+        table.c.attribute.in_(topics),
+    )
+    others = connection.execute(chosen).mappings().all() if topics else ()
+    contrary = [old for old in others if _contradicts(row["text"], old["text"])]
+    return [*_saying_the_same(connection, row), *contrary]
+
+
+def _supersede(connection: Connection, row: Mapping[str, Any], now: float, replaced: str = "") -> list[str]:
+    """Let a fact stand in the place of what it contradicts, and of the one it is said to replace."""
+    out = {one["memory_id"]: one for one in _against(connection, row)}
+    if replaced:
+        chosen = sa.select(table).where(
+            _same_place(row), table.c.memory_id == replaced, table.c.status == "active"
+        )
+        out |= {one["memory_id"]: one for one in connection.execute(chosen).mappings()}
+    for old in out.values():
+        _become(connection, old, "superseded", now, by=row["memory_id"])
+    return [str(one) for one in out]
+
+
+def _in_its_place(connection: Connection, row: RowMapping) -> RowMapping | None:
+    """The active fact at the end of what superseded this one, what superseded that, and so on; a mark without
+    text may stand between."""
+    seen = {row["memory_id"]}
+    while row["superseded_by"] is not None and row["superseded_by"] not in seen:
+        seen.add(row["superseded_by"])
+        newer = sa.select(table).where(_same_place(row), table.c.memory_id == row["superseded_by"])
+        found = connection.execute(newer).mappings().first()
+        if found is None:
+            return None
+        row = found
+    return row if row["status"] == "active" else None
+
+
+def _bring_back(connection: Connection, reach: Reach, row: RowMapping, now: float) -> list[str]:
+    """What this fact superseded holds again, but for what has expired, and where something that holds now
+    says the same or the contrary."""
+    older = sa.select(table).where(
+        _within(reach), table.c.superseded_by == row["memory_id"], table.c.status == "superseded"
+    )
+    back = []
+    for old in connection.execute(older).mappings().all():
+        if not _expired(old, now) and not _against(connection, old):
+            _become(connection, old, "active", now)
+            back.append(str(old["memory_id"]))
+    return back
 
 
 def _take_back(connection: Connection, rows: Sequence[RowMapping]) -> None:
@@ -922,8 +1096,24 @@ def _near(found: Found) -> bool:
     return any(score >= FLOORS.get(leg, 0.0) for leg, score in found.legs.items())
 
 
+def _found(connection: Connection, memory_ids: Sequence[str]) -> list[str]:
+    """Mark that these facts can be found; the ids of those that went while their points were written."""
+    here = (table.c.memory_id.in_(memory_ids), table.c.status == "active")
+    marked = connection.scalars(
+        sa.update(table).where(*here).values(indexed=1).returning(table.c.memory_id)
+    ).all()
+    return [memory_id for memory_id in memory_ids if memory_id not in marked]
+
+
 def _remove(connection: Connection, memory_ids: Sequence[str]) -> int:
-    """Delete rows and their history; how many steps of history went."""
+    """Delete rows and their history; how many steps of history went. What they superseded stands behind
+    what superseded them."""
+    between = sa.select(table.c.memory_id, table.c.superseded_by).where(
+        table.c.memory_id.in_(memory_ids), table.c.superseded_by.is_not(None)
+    )
+    for memory_id, by in connection.execute(between).all():
+        behind = sa.update(table).where(table.c.superseded_by == memory_id)
+        connection.execute(behind.values(superseded_by=by))
     steps = connection.execute(sa.delete(history).where(history.c.memory_id.in_(memory_ids))).rowcount
     connection.execute(sa.delete(table).where(table.c.memory_id.in_(memory_ids)))
     return int(steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,11 +11,14 @@ from core.errors import ConfigError
 from core.prompting.fill import DEFAULT_BUDGET, Filled, fill, name_of
 from core.prompting.library import Prompt, PromptLibrary
 from core.prompting.own import OwnStep, OwnValues
+from core.prompting.replies import ReplySchema
 from core.prompting.schema_types import BASE
 from core.prompting.variables import Value
 from core.providers.base import ChatModel, ModelCall, Tier, Usage
 from core.providers.timed import Timed
 from core.query import Query, Shown
+
+LONG_REPLY = 20_000  # characters; a broken one of more takes longer to read than others should wait
 
 
 class Prompter:
@@ -106,7 +110,7 @@ class Prompter:
             raise ConfigError(f"{prompt.file}:{prompt.line}: `{ref}` has no returnStruc")
         values = await self.values_for(prompt, query)
         call = call_of(prompt, fill(prompt, {**values, **more}, budget=budget), query, tier="high")
-        return prompt.reply.parse(await self.model.complete(call, usage), about=named(more))
+        return await parsed(prompt.reply, await self.model.complete(call, usage), named(more))
 
     async def ask_apart(
         self, ref: str, query: Query, usage: Usage, budget: int = DEFAULT_BUDGET, /, **more: Value
@@ -118,6 +122,14 @@ class Prompter:
             return await one.ask(ref, query, usage, budget, **more)
         finally:
             await one.close()
+
+
+async def parsed(schema: ReplySchema, text: str, about: Sequence[str] = ()) -> dict[str, Any]:
+    """`ReplySchema.parse`, beside the event loop where a reply is so long that it takes a while. Raises
+    BadModelReply."""
+    if len(text) <= LONG_REPLY:
+        return schema.parse(text, about)
+    return await asyncio.to_thread(schema.parse, text, about)
 
 
 def call_of(

@@ -7,6 +7,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from core.prompting.variables import clean, write_json
@@ -50,7 +51,7 @@ NAMED = re.compile(
     rf"(?:score|rating|relevance|punteggio|puntuación|分数|점수)\W*(?:is|of|=|:|è|es|为)?\W*({NUMBER})",
     re.IGNORECASE,
 )
-ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s,;\"'<>\])}]+", re.IGNORECASE)
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s,;\"'<>\])}]+", re.IGNORECASE)
 BULLET = re.compile(r"^\s*(?:[-*•·]|\d{1,3}[.)])\s+")
 
 
@@ -105,6 +106,7 @@ def to_integer(value: Any, low: float | None, high: float | None) -> int:
     return math.floor(to_number(value, low, high) + 0.5)
 
 
+@lru_cache(maxsize=64)
 def number_wanted(low: float | None, high: float | None) -> str:
     return "a number" if low is None or high is None else f"a number between {low:g} and {high:g}"
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 from lxml import etree
 
+from core import resources
 from core.prompting import schema_types
 from core.prompting.examples import ATTRIBUTES, Example, values_of
 from core.prompting.refs import COMMON, OLDER_REFS, REFS, STEP_PREFIX, TOOL_PREFIX, lookup
@@ -605,10 +606,13 @@ class Reader:
                 )
 
     def check_ref(self, element: etree._Element, ref: str, site: str | None, item_type: str) -> None:
-        if lookup(ref) is None:
+        known = lookup(ref)
+        if known is None:
             self.warning(element, f"unknown ref `{ref}`{did_you_mean(ref, list(REFS))}: no step runs it")
         elif ref in OLDER_REFS:
             self.warning(element, f"`{ref}` is one of NLWeb's that no step runs here")
+        elif not known.run and self.file != str(resources.site_types()):
+            self.warning(element, f"no step runs `{ref}` here: it changes no answer")
         key = (site, item_type, ref)
         if key in self.first:
             line, _ = self.first[key]

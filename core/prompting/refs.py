@@ -20,11 +20,13 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """`variables` are those with a value in this prompt's place beside the ones every prompt has."""
+    """`variables` are those with a value in this prompt's place beside the ones every prompt has. `run`:
+    whether a step here runs it."""
 
     keys: Mapping[str, Key]
     variables: frozenset[str] = frozenset()
     purpose: str = ""
+    run: bool = True
 
 
 # Filled for every prompt that is run for a question.
@@ -104,7 +106,10 @@ REFS: Mapping[str, Ref] = {
     ),
     "SummarizeResultsPrompt": Ref({"summary": MUST}, ANSWERS, "say in short what was found"),
     "DescriptionPromptForGenerate": Ref(
-        {"description": MUST}, ITEM | ANSWERS, "describe a cited item in the light of the answer"
+        {"description": MUST},
+        ITEM | ANSWERS,
+        "describe a cited item in the light of the answer; no step runs it",
+        run=False,
     ),
     "ItemMatchingPrompt": Ref(
         {"score": SCORE, "item_details": Key("any")}, ITEM | DETAILS, "is this the item meant; its details"
@@ -123,7 +128,8 @@ REFS: Mapping[str, Ref] = {
     "ConstraintPrompt": Ref(
         {"constraints": Key("list", must=True)},
         ITEM,
-        "hard conditions in the question (price, time, diet, place)",
+        "hard conditions in the question (price, time, diet, place); no step runs it",
+        run=False,
     ),
     "MemoryExtractionPrompt": Ref(
         {"facts": Key("list", must=True)},
@@ -131,7 +137,11 @@ REFS: Mapping[str, Ref] = {
         "lasting facts in a conversation",
     ),
     "MemoryConflictPrompt": Ref(
-        {"relation": MUST, "memory_id": MAY},
+        {
+            "relation": MUST,
+            "memory_id": MAY,
+            **dict.fromkeys(("subject", "attribute", "older_subject", "older_attribute"), MAY),
+        },
         frozenset({"whiteboard.messages", "whiteboard.current"}),
         "does a new fact repeat, replace or add to a stored one?",
     ),
@@ -145,7 +155,7 @@ REFS: Mapping[str, Ref] = {
 
 # NLWeb's other prompts: they load and can be filled, no step here runs them.
 OLDER_REFS: Mapping[str, Ref] = {
-    name: Ref(keys, ITEM | ANSWERS | DETAILS | TOOLS)
+    name: Ref(keys, ITEM | ANSWERS | DETAILS | TOOLS, run=False)
     for name, keys in {
         "RankingPromptWithExplanation": {"score": SCORE},
         "FindItemPrompt": {"score": SCORE},

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import json_repair
@@ -34,6 +34,8 @@ RANGE = re.compile(
     re.I,
 )
 PLAIN_NUMBER = re.compile(r"^\W*(?:an?\s+)?(integer|int|whole number|number|float)\b", re.I)
+NO_LETTERS = re.compile(r"[\W_]+")
+SHORT_KEY = 60
 CHOICE = re.compile(r"^\s*[\w-]+(?:\s*\|\s*[\w-]+)+\s*$")
 
 
@@ -389,11 +391,12 @@ def objects_in(text: str) -> tuple[list[str], str]:
     none)."""
     found: list[str] = []
     at = 0
+    unquoted = len(text)
     while True:
         start = OPENING.search(text, at)
         if start is None:
             return found, ""
-        end = closing(text, start.start())
+        end, unquoted = closing(text, start.start(), unquoted)
         if end is None:
             return found, text[start.start() :]
         found.append(text[start.start() : end])
@@ -401,21 +404,29 @@ def objects_in(text: str) -> tuple[list[str], str]:
 
 
 OPENING = re.compile(r"\{|\[\s*\{")
-MARKS = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*"', re.S)
+MARKS = re.compile(r'[{}\[\]]|"(?:[^"\\]|\\.)*+(?P<closed>")?', re.S)
+BRACKETS = re.compile(r"[{}\[\]]")
 
 
-def closing(text: str, start: int) -> int | None:
-    """Where the bracket at `start` is closed; double-quoted strings are stepped over."""
+def closing(text: str, start: int, unquoted: int) -> tuple[int | None, int]:
+    """Where the bracket at `start` is closed; double-quoted strings are stepped over. From `unquoted` on no
+    quote is closed any more, and none is looked at: also returned, as far as it is known then."""
     depth = 0
-    for mark in MARKS.finditer(text, start):
+    at = start
+    while True:
+        mark = (MARKS if at < unquoted else BRACKETS).search(text, at)
+        if mark is None:
+            return None, unquoted
+        at = mark.end()
         sign = mark.group()
         if sign in "{[":
             depth += 1
         elif sign in "}]":
             depth -= 1
             if depth == 0:
-                return mark.end()
-    return None
+                return at, unquoted
+        elif not mark["closed"]:
+            at = unquoted = mark.start() + 1
 
 
 def strict(text: str) -> Any:
@@ -436,7 +447,7 @@ def repaired(text: str) -> Any:
         return None
 
 
-CUT_NUMBER = re.compile(r"[-+]?[\d.]+(?:[eE][-+]?\d*)?\s*$")
+CUT_NUMBER = re.compile(r"[-+]?(?<![\d.])[\d.]++(?:[eE][-+]?\d*)?\s*$")
 
 
 def without_cut_value(text: str) -> str:
@@ -459,7 +470,15 @@ def with_inner(found: Any, depth: int = 0) -> Iterator[Any]:
 
 def plain_name(key: str) -> str:
     """`Is Memory Request`, `isMemoryRequest` and `is_memory_request` are one key."""
-    return re.sub(r"[\W_]+", "", key).casefold()
+    return _known_name(key) if len(key) <= SHORT_KEY else _plain_name(key)
+
+
+def _plain_name(key: str) -> str:
+    return NO_LETTERS.sub("", key).casefold()
+
+
+# The same few keys come in every reply; a long one that a model made up is none of them.
+_known_name = lru_cache(maxsize=1024)(_plain_name)
 
 
 def by_plain_name(obj: Mapping[Any, Any]) -> dict[str, Any]:
@@ -473,10 +492,15 @@ def better(first: BadModelReply | None, second: BadModelReply) -> BadModelReply:
 
 def line_of(key: str, text: str) -> str | None:
     words = re.escape(key).replace("_", "[ _-]?")
-    found = re.search(rf"<{words}>(.*?)</{words}>", text, re.I | re.S) or re.search(
-        rf"^[ \t>*#\"'`-]*{words}[\"'`*]*[ \t]*[:=][ \t]*(.+)$", text, re.I | re.M
-    )
-    return found[1].strip(" \t\r\"'`*,") if found else None
+    begun = re.search(rf"<{words}>", text, re.I)
+    ended = re.compile(rf"</{words}>", re.I).search(text, begun.end()) if begun else None
+    if begun and ended:
+        said = text[begun.end() : ended.start()]
+    elif line := re.search(rf"^[ \t>*#\"'`-]*{words}[\"'`*]*[ \t]*[:=][ \t]*(.+)$", text, re.I | re.M):
+        said = line[1]
+    else:
+        return None
+    return said.strip(" \t\r\"'`*,")
 
 
 def short(value: Any) -> str:

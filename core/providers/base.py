@@ -29,6 +29,8 @@ class ModelCall:
     max_tokens: int | None = None
     timeout_s: float | None = None  # None: the setting's
     deadline: Deadline | None = None  # the answer's; the call ends by then, whatever else it may take
+    # So many retries at least, whatever the setting says. Where the reply had begun, its reader makes them.
+    retries: int = 0
     # Read by a person while it is written: may take longer than its limit as long as it keeps coming.
     written: bool = False
     source: str = ""  # file and line of the prompt, for the operator

@@ -98,6 +98,7 @@ _RUNS = (
 )
 _MARKS = "".join(chr(n) for n in range(0x300, 0x1100) if unicodedata.category(chr(n)) in ("Mn", "Mc"))
 _TOKEN = re.compile(rf"(?P<run>[{_RUNS}]+)|(?:[^\W_{_RUNS}][{_MARKS}]*)+")
+_RUN = re.compile(f"[{_RUNS}]+")
 
 
 class Bm25Embedder:
@@ -141,6 +142,16 @@ def tokens(text: str) -> list[str]:
 def stems(text: str, language: str) -> frozenset[int]:
     """For comparing texts of one language: a key for every word but stop words, equal where the stems are."""
     return frozenset(_stemmed(tokens(normalized(text).lower()), language, question=True))
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether it is of a writing without spaces, of which `tokens` makes pairs of characters."""
+    return _RUN.match(word) is not None
+
+
+def is_stopword(word: str, language: str) -> bool:
+    """Whether questions and documents in this language are compared without it."""
+    return language in _STOPWORDS and (_is_stopword(word, language) or _is_stopword(folded(word), language))
 
 
 def _asked_for(words: Sequence[str], language: str) -> Sequence[str]:

@@ -14,13 +14,24 @@ from core.providers.use import UseEmbedder
 
 
 @dataclass(frozen=True, slots=True)
+class Unrelated:
+    """Mean and spread (standard deviation) of a dense leg's cosines between questions and passages that have
+    nothing to do with each other, as measured: `python -m bench.cutoff`."""
+
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
 class LegKind:
     """A row of the table. `weight` is the leg's share in the fused score where the settings name none: a weak
-    dense leg at full weight makes search worse than words alone, at a third it helps."""
+    dense leg at full weight makes search worse than words alone, at a third it helps. Of a dense leg that
+    has no `unrelated` it is not known from where on a cosine says something."""
 
     spec: LegSpec
     weight: float
     open: Callable[[], Awaitable[Embedder]]
+    unrelated: Unrelated | None = None
 
 
 async def _bm25() -> Embedder:
@@ -29,7 +40,7 @@ async def _bm25() -> Embedder:
 
 LEGS: Mapping[str, LegKind] = {
     "bm25": LegKind(BM25_SPEC, 1.0, _bm25),
-    "use": LegKind(USE_SPEC, 0.3, UseEmbedder.open),
+    "use": LegKind(USE_SPEC, 0.3, UseEmbedder.open, Unrelated(0.03, 0.04)),
 }
 PLANNED = ("e5", "openai")
 

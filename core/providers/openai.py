@@ -1,6 +1,7 @@
 """A chat model behind any OpenAI-compatible endpoint; what the endpoint can do is found out by asking it.
 
-Replies are read from the SDK's raw response, as its typed events cost several times the CPU.
+Replies are read from the SDK's raw response, as its typed events cost several times the CPU, and of requests,
+which differ in nothing but their body, it puts one together.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import random
 import re
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import aiohttp
 import httpx2
+import orjson
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from core.deadline import Deadline
@@ -39,12 +41,17 @@ from core.providers.openai_reply import (
 from core.providers.openai_request import Abilities, request_body
 from core.providers.slots import FairSlots
 
+if TYPE_CHECKING:
+    from openai._models import FinalRequestOptions
+
 log = logging.getLogger(__name__)
 ResultT = TypeVar("ResultT")
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "none"  # local endpoints want the header, not what is in it
 KEEPALIVE_S = 60.0
+CHATS = "/chat/completions"
+OF_ITS_OWN = (b"content-length", b"cookie")  # headers of a request that the next has to make anew
 LINGER_S = 0.05  # wait for the end of a finished reply, so that its connection can be used again
 CONNECTION_ERRORS = (APIConnectionError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
 # A reply that a person reads while it is written earns a second of time with each so many characters: half of
@@ -62,7 +69,7 @@ def make_client(base_url: str | None, api_key: str | None, *, max_concurrency: i
         max_keepalive_connections=max_concurrency,
         keepalive_expiry=KEEPALIVE_S,
     )
-    client = AsyncOpenAI(
+    client = _Client(
         base_url=base_url or OPENAI_URL,
         api_key=api_key or NO_KEY,
         timeout=None,
@@ -72,6 +79,32 @@ def make_client(base_url: str | None, api_key: str | None, *, max_concurrency: i
     # The SDK fills these from the environment; settings say what is sent, and to whom.
     client.organization = client.project = client.admin_api_key = None
     return client
+
+
+class _Client(AsyncOpenAI):
+    """The SDK's client, which merges all its headers and takes its address apart anew for each request: half
+    of what a call costs. Here the first request of the chats is a model for the others."""
+
+    _first: httpx2.Request | None = None
+
+    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
+        # An inner part of the SDK: where it is called in another way, or no more, nothing is saved or broken.
+        if options.url != CHATS or not isinstance(options.content, bytes) or retries_taken:
+            return super()._build_request(options, retries_taken=retries_taken)
+        if self._first is None:
+            self._first = super()._build_request(options)
+        like = self._first
+        return httpx2.Request(
+            like.method,
+            like.url,
+            headers=[(name, value) for name, value in like.headers.raw if name.lower() not in OF_ITS_OWN],
+            cookies=self._client.cookies,
+            content=options.content,
+            extensions=like.extensions,
+        )
+
+
+_Client.__name__ = AsyncOpenAI.__name__  # as which it presents itself to endpoints
 
 
 class OpenAIChat:
@@ -110,12 +143,11 @@ class OpenAIChat:
         async with aclosing(self._tries(call, usage, streamed=False)) as pieces:
             return "".join([piece async for piece in pieces])
 
-    async def stream(self, call: ModelCall, usage: Usage) -> AsyncGenerator[str, None]:
-        """The reply in pieces as they arrive, thinking removed; closing it hangs up. Raises as `complete`;
+    def stream(self, call: ModelCall, usage: Usage) -> AsyncGenerator[str, None]:
+        """The reply in pieces as they arrive, thinking removed; closing it hangs up. A `written` reply comes
+        in the endpoint's own pieces, of another those that arrive together are one. Raises as `complete`;
         tries again only while nothing has been yielded."""
-        async with aclosing(self._tries(call, usage, streamed=True)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return self._tries(call, usage, streamed=True)
 
     async def close(self) -> None:
         """Close the client with its connections."""
@@ -124,6 +156,7 @@ class OpenAIChat:
     async def _tries(self, call: ModelCall, usage: Usage, *, streamed: bool) -> AsyncGenerator[str, None]:
         usage.model = self._models[call.tier]  # also of a call that never gets its slot
         budget = Budget(self._timeout_s if call.timeout_s is None else call.timeout_s, call.deadline)
+        most = max(self._max_retries, call.retries)
         retries = 0
         while True:
             begun = False
@@ -140,8 +173,11 @@ class OpenAIChat:
                 self.trouble = failed.message
                 raise
             except Again as again:
-                if begun or (not again.free and retries >= self._max_retries):
+                if begun or (not again.free and retries >= most):
                     self.trouble = again.error.message
+                    if begun and call.retries and retries < most:
+                        await budget.pause(again, self._backoff_s * 2**retries)
+                        again.error.broke_off = True
                     raise again.error from again.__cause__
                 if not again.free:
                     await budget.pause(again, self._backoff_s * 2**retries)
@@ -160,9 +196,10 @@ class OpenAIChat:
             meter = Meter(body["messages"])
             try:
                 if streamed and "json" not in response.headers.get("content-type", ""):
-                    async with aclosing(self._read_stream(response, body, meter, budget)) as pieces:
-                        async for piece in pieces:
-                            yield piece
+                    async with aclosing(self._read_stream(response, body, meter, budget)) as arriving:
+                        async for pieces in arriving:
+                            for piece in pieces if call.written else ["".join(pieces)]:
+                                yield piece
                 else:
                     yield await budget.within(self._read_whole(response, body, meter))
             finally:
@@ -175,9 +212,9 @@ class OpenAIChat:
     async def _send(self, body: dict[str, Any]) -> httpx2.Response:
         try:
             sent = await self._client.post(
-                "/chat/completions",
+                CHATS,
                 cast_to=httpx2.Response,
-                body=body,
+                content=orjson.dumps(body),
                 stream=True,
                 stream_cls=AsyncStream[Any],
             )
@@ -202,28 +239,40 @@ class OpenAIChat:
 
     async def _read_stream(
         self, response: httpx2.Response, body: dict[str, Any], meter: Meter, budget: Budget
-    ) -> AsyncGenerator[str, None]:
+    ) -> AsyncGenerator[list[str], None]:
+        """The reply's pieces, those of one read from the network together; never none."""
         reply = ReplyText()
         begun = finished = declined = False
-        async with aclosing(self._events(response, budget)) as events:
-            async for event in events:
-                if event == DONE:
-                    finished = True
-                    continue
-                part = self._part(parse(event), response, body, meter)
-                finished = finished or part.finished
-                declined = declined or part.declined
-                text = reply.feed(part.text)
-                if text:
+        failed: Again | ModelError | None = None
+        async with aclosing(self._events(response, budget)) as arriving:
+            async for events in arriving:
+                pieces: list[str] = []
+                for event in events:
+                    if event == DONE:
+                        finished = True
+                        continue
+                    try:
+                        part = self._part(parse(event), response, body, meter)
+                    except (Again, ModelError) as exc:
+                        failed = exc  # what came before it is told first
+                        break
+                    finished = finished or part.finished
+                    declined = declined or part.declined
+                    if text := reply.feed(part.text):
+                        pieces.append(text)
+                if pieces:
                     begun = True
-                    yield text
+                    yield pieces
+                if failed is not None:
+                    raise failed
         if not finished:
             raise Again(ModelError("the model endpoint cut the connection"))
         rest = reply.close()
         if rest or not begun:
-            yield checked(rest, declined)
+            yield [checked(rest, declined)]
 
-    async def _events(self, response: httpx2.Response, budget: Budget) -> AsyncGenerator[bytes, None]:
+    async def _events(self, response: httpx2.Response, budget: Budget) -> AsyncGenerator[list[bytes], None]:
+        """The events of each read from the network that ended some, up to the end mark."""
         events = Events()
         async with aclosing(response.aiter_bytes()) as chunks:
             while True:
@@ -231,11 +280,13 @@ class OpenAIChat:
                     chunk = await budget.within(anext(chunks, None))
                 except CONNECTION_ERRORS as exc:
                     raise Again(ModelError("the model endpoint cut the connection")) from exc
-                for event in events.close() if chunk is None else events.feed(chunk):
-                    yield event
-                    if event == DONE:
-                        await drain(chunks)
-                        return
+                ended = events.close() if chunk is None else events.feed(chunk)
+                if DONE in ended:
+                    yield ended[: ended.index(DONE) + 1]
+                    await drain(chunks)
+                    return
+                if ended:
+                    yield ended
                 if chunk is None:
                     return
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 
 from core.deadline import Deadline
@@ -29,11 +28,9 @@ class Timed:
         """As the model's own; ModelTimeout at the deadline at the latest."""
         return await self._model.complete(replace(call, deadline=self._deadline), usage)
 
-    async def stream(self, call: ModelCall, usage: Usage) -> AsyncGenerator[str, None]:
+    def stream(self, call: ModelCall, usage: Usage) -> AsyncGenerator[str, None]:
         """As the model's own; ModelTimeout at the deadline at the latest."""
-        async with aclosing(self._model.stream(replace(call, deadline=self._deadline), usage)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return self._model.stream(replace(call, deadline=self._deadline), usage)
 
     async def close(self) -> None:
         """Nothing: the model is closed by whoever opened it."""

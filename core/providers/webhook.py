@@ -71,6 +71,7 @@ class WebhookMemory:
             "expires_at": detected.expires_at,
             "subject": detected.subject,
             "attribute": detected.attribute,
+            "agent": detected.agent,
         }
         await self._send("memory.detected", detected.nonce, {"detected": fact})
         return None

@@ -50,7 +50,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a tool says, and the stored items it rests on, best first: they are shown as results, too."""
+    """What a tool says, and the stored items it rests on, best first: they are shown as results, too, each
+    once and no more than `max_results` of the query."""
 
     messages: tuple[Message, ...]
     items: tuple[Item, ...] = ()

@@ -26,6 +26,8 @@ class Compare:
     description = "compares two items that the question names or points at"
 
     def looks_like(self, query: Query, found: Sequence[Candidate], *, model: bool) -> bool:
+        if query.max_results < 2:
+            return False
         return rules.compares(asked_of(query)) and (model or len(_names(query, found)) > 1)
 
     async def choose(self, query: Query, kit: Kit) -> Choice | None:
@@ -51,7 +53,8 @@ class Compare:
         if len(pair) < 2 or pair[0].document.key == pair[1].document.key:
             return None
         asked = rules.beside_names(wanted or asked_of(query), [one.document.name for one in pair])
-        digests = side_by_side(*(digest_of(candidate, asked) for candidate in pair))
+        one, other = [await digest_of(candidate, asked) for candidate in pair]
+        digests = side_by_side(one, other)
         first, second = (
             kit.item(candidate, float(score), digest.sentences)
             for (candidate, score), digest in zip(sure, digests, strict=True)

@@ -57,7 +57,7 @@ class Details:
         details, explanation = await _extracted(candidate, wanted, query, kit)
         text = details if isinstance(details, str) else ""
         if not details:
-            digest = digest_of(candidate, rules.beside_names(wanted, [candidate.document.name]))
+            digest = await digest_of(candidate, rules.beside_names(wanted, [candidate.document.name]))
             details, text = digest.text, digest.sentences
         item = kit.item(candidate, float(score), text)
         said = ItemDetails(

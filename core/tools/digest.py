@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from core.documents import Candidate
@@ -10,6 +11,7 @@ from core.items import DESCRIPTIONS, language_of, told
 from core.passages import matching_passage, opening, properties
 
 MAX_FACTS = 5
+MAX_LISTED = 16_000  # characters of an item's properties that are looked through, the most telling first
 MAX_FACT_CHARS = 100  # longer ones are lists, of ingredients for example
 # Long, or of use to search engines only.
 _UNTOLD = frozenset(
@@ -40,15 +42,20 @@ class Digest:
         return "\n".join(part for part in (self.sentences, *(line for _, line in self.facts)) if part)
 
 
-def digest_of(candidate: Candidate, asked: str) -> Digest:
-    """`asked` is what the question says beside the item's name, or ""."""
+async def digest_of(candidate: Candidate, asked: str) -> Digest:
+    """`asked` is what the question says beside the item's name, or "". Made beside the event loop: the whole
+    item is read."""
+    return await asyncio.to_thread(_digest_of, candidate, asked)
+
+
+def _digest_of(candidate: Candidate, asked: str) -> Digest:
     name, language, texts = candidate.document.name, language_of(candidate), told(candidate)
     described = candidate.document.schema_object
     listed = searchable_text(
         {key: value for key, value in described.items() if key not in _UNTOLD}
         if isinstance(described, dict)
         else {}
-    )
+    )[:MAX_LISTED]
     facts = [one for one in properties(listed) if len(one[1]) <= MAX_FACT_CHARS][:MAX_FACTS]
     first = opening(texts[0], language, name=name)
     answer = matching_passage("\n\n".join([*texts, listed]), asked, language, name=name) if asked else ""

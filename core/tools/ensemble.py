@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -31,7 +32,7 @@ class Ensemble:
     description = "puts items of several kinds together: a menu, a day trip, an outfit"
 
     def looks_like(self, query: Query, found: Sequence[Candidate], *, model: bool) -> bool:  # noqa: ARG002
-        return model and rules.combines(asked_of(query))
+        return model and query.max_results > 1 and rules.combines(asked_of(query))
 
     async def choose(self, query: Query, kit: Kit) -> Choice | None:
         reply = await kit.ask(CHOOSING, query)
@@ -39,7 +40,8 @@ class Ensemble:
             return None
         parts = _parts(reply.get("item_queries"))
         several = not reply["single_item_type_query"] and len(parts) > 1
-        return Choice(100 if several else 0, {"queries": parts})
+        has_room = min(len(parts), MAX_PARTS) <= query.max_results
+        return Choice(100 if several and has_room else 0, {"queries": parts})
 
     async def run(self, query: Query, parameters: Mapping[str, Any], kit: Kit) -> ToolAnswer | None:
         parts = _parts(parameters.get("queries"))[:MAX_PARTS]
@@ -61,6 +63,7 @@ class Ensemble:
         chosen = _stored(reply["items"], [item for _, item in offered])
         if not chosen:
             raise BadModelReply("the model chose none of the stored items")
+        chosen = _fewer(chosen, offered, query.max_results)
         result = {
             "theme": str(reply.get("theme") or ""),
             "items": [_shown(said, item) for said, item in chosen],
@@ -123,6 +126,20 @@ def _stored(said: Sequence[Any], offered: Sequence[Item]) -> list[tuple[Mapping[
         if item is not None:
             chosen.setdefault((item.site, item.document_id), (one, item))
     return list(chosen.values())
+
+
+def _fewer(
+    chosen: Sequence[tuple[Mapping[str, Any], Item]], offered: Sequence[tuple[str, Item]], most: int
+) -> list[tuple[Mapping[str, Any], Item]]:
+    """At most so many, in their order: of each part the first, then of each the second, and so on."""
+    part_of = {(item.site, item.document_id): part for part, item in reversed(offered)}
+    had: Counter[str] = Counter()
+    turns: list[tuple[int, int]] = []
+    for at, (_, item) in enumerate(chosen):
+        part = part_of[item.site, item.document_id]
+        turns.append((had[part], at))
+        had[part] += 1
+    return [chosen[at] for at in sorted(at for _, at in sorted(turns)[:most])]
 
 
 def _shown(said: Mapping[str, Any], item: Item) -> dict[str, Any]:

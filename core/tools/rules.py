@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from core.language import normalized
 from core.query import Query, Shown
 
 # All patterns are for `folded` text: lower case, no accents, one space for what is no letter or digit.
@@ -19,7 +20,7 @@ _COMPARING = (
 _COMPARE_WORD = re.compile(_COMPARING)
 _COMPARE = re.compile(
     rf"{_COMPARING}"
-    r"|\b(?:better|cheaper|healthier|meglio|mejor|besser|mieux|melhor)\b.*\b(?:or|than|o|oder|als|ou|que)\b"
+    r"|\b(?:better|cheaper|healthier|meglio|mejor|besser|mieux|melhor)\b.{0,80}\b(?:or|than|o|oder|als|ou|que)\b"
 )
 _ENSEMBLE = re.compile(
     r"\b(?:menus?|menue|itinerar\w*|itineraire|day trip|road trip|meal plan|outfits?|reiseplan|tagesausflug"
@@ -54,7 +55,7 @@ LOOKED_AT = 10  # of what was found; an item that a question names is among the 
 @lru_cache(maxsize=4096)
 def folded(text: str) -> str:
     """Lower case without accents, runs of anything but letters and digits as one space."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    plain = "".join(c for c in unicodedata.normalize("NFD", normalized(text)) if not unicodedata.combining(c))
     # Korean syllables come apart above and are put together again here.
     return _NOT_TEXT.sub(" ", unicodedata.normalize("NFC", plain).casefold()).strip()
 

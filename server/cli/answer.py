@@ -48,7 +48,7 @@ class Answer:
 
     def _remembered(self, frame: Frame) -> None:
         agree = "(facts are remembered on the page, where you can agree)"
-        self._output.note(frame["message"] if frame["memory_id"] else agree)
+        self._output.note(agree if frame.get("confirm") else frame["message"])
 
     def _memories(self, frame: Frame) -> None:
         self._told(frame)

@@ -49,7 +49,7 @@ def listed(context: Context, user: str, realm: str | None, quiet: bool) -> None:
         output.json(told["memories"])
         return
     rows = [
-        [_day(one["created_at"]), one["kind"], one["scope"], one["text"], one["memory_id"]]
+        [_day(one["created_at"]), one["kind"], one["scope"], one["text"], one["memory_id"] or ""]
         for one in told["memories"]
     ]
     output.table(("since", "kind", "scope", "text", "memory_id"), rows)

@@ -15,7 +15,7 @@ from server.auth import readable_sites, require
 from server.keys import DOCUMENTS, LIBRARY, RETRIEVER
 from server.mcp.base import Arguments, Call, Result, Told, Tool
 from server.mcp.ids import item_id, parts_of
-from server.params import MAX_TAGS, sites_from, tag_filter
+from server.params import MAX_TAGS, question, sites_from, tag_filter
 
 SEARCH_LIMIT = 10
 WHO_LIMIT = 10
@@ -104,7 +104,7 @@ async def search(call: Call, given: SearchArguments) -> Told:
     documents = app[DOCUMENTS]
     tags = tag_filter([given.tags])
     found = await app[RETRIEVER].search(
-        [Part(given.query)],
+        [Part(question(given.query))],
         sites=sites,
         limit=SEARCH_LIMIT,
         where=filtered(None, tags),
@@ -162,7 +162,7 @@ async def find_sites(call: Call, given: WhoArguments) -> Told:
     app = call.request.app
     library = app[LIBRARY].current
     matches = await who(
-        given.query,
+        question(given.query),
         sites=await readable_sites(call.request),
         documents=app[DOCUMENTS],
         retriever=app[RETRIEVER],

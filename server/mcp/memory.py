@@ -8,11 +8,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from core.errors import NotFound
-from core.memory import MAX_FACT_CHARS, Memory, Reach, Request
+from core.memory import MAX_FACT_CHARS, Memory, Request
 from core.memory.claims import is_sensitive, kind_of
 from core.query import Query
 from server.auth import owner
-from server.keys import FACTS, MEMORY
+from server.keys import CLOCK, MEMORY
 from server.mcp.base import Arguments, Call, Result, Told, Tool
 from server.routes.context import context_of
 
@@ -31,7 +31,10 @@ class RememberArguments(Arguments):
 
 
 class RememberResult(Result):
-    memory_id: Annotated[str | None, Field(description="For the tool forget; null while it is not kept.")]
+    memory_id: Annotated[
+        str | None,
+        Field(description="For the tool forget; null while it is not kept, and if it was known already."),
+    ]
     text: str
     confirm: Annotated[
         str | None,
@@ -46,7 +49,7 @@ class RecallArguments(Arguments):
 class Recalled(Result):
     """One fact about the person."""
 
-    memory_id: str
+    memory_id: Annotated[str | None, Field(description="For the tool forget; null where that cannot.")]
     text: str
     kind: str
 
@@ -90,6 +93,7 @@ async def remember(call: Call, given: RememberArguments) -> Told:
         conversation_id="",
         all_sites=True,
         identity=identity,
+        asked_at=call.request.app[CLOCK](),
     )
     request = Request(
         text=given.text, kind=given.kind or kind_of(given.text), sensitive=is_sensitive(given.text)
@@ -103,14 +107,10 @@ async def remember(call: Call, given: RememberArguments) -> Told:
 
 
 async def recall(call: Call, given: RecallArguments) -> Told:
-    reach = Reach.of(owner(call.request, changes=False))
-    facts = call.request.app[FACTS]
-    if given.query.strip():
-        found = await facts.search(reach, given.query, RECALLED)
-    else:
-        found = await facts.all(reach, limit=RECALLED)
+    identity = owner(call.request, changes=False)
+    found, _ = await _memory(call).find(identity, given.query.strip(), limit=RECALLED)
     data = RecallResult(
-        memories=[Recalled(memory_id=one.memory_id, text=one.text, kind=one.kind) for one in found]
+        memories=[Recalled(memory_id=one.memory_id or None, text=one.text, kind=one.kind) for one in found]
     )
     text = "\n".join(f"- {one.text}" for one in found) or "Nothing of the kind is known about the person."
     return Told(text, data)

@@ -23,7 +23,7 @@ from server.mcp.asking_back import Asked, InputWanted
 from server.mcp.base import Call, Told, Tool
 from server.mcp.examples import Example, completions, examples, message_of
 from server.mcp.notes import Notes
-from server.mcp.table import TOOLS
+from server.mcp.table import BY_NAME, tools_of
 from server.mcp.transports import CALL, Transports
 
 __all__ = ["Transports", "protocol_server"]
@@ -49,7 +49,6 @@ HINTS = {
     "resources/read": OWN,
     "prompts/list": OWN,
 }
-BY_NAME = {tool.name: tool for tool in TOOLS}
 
 Context = ServerRequestContext[Any, Request]
 
@@ -90,15 +89,15 @@ def protocol_server() -> Server[Any]:
     return server
 
 
-async def _list_tools(_ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS])
+async def _list_tools(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[_described(tool) for tool in tools_of(_http(ctx).app)])
 
 
 async def _call_tool(
     ctx: Context, params: types.CallToolRequestParams, notes: Notes
 ) -> types.CallToolResult | types.InputRequiredResult:
     tool = BY_NAME.get(params.name)
-    if tool is None:
+    if tool is None or tool not in tools_of(_http(ctx).app):
         raise MCPError(types.INVALID_PARAMS, f"there is no tool `{params.name[:80]}`")
     call = Call(_http(ctx), _progress(ctx), notes.warner(ctx), Asked(ctx, params))
     try:

@@ -24,8 +24,11 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from core.errors import Unauthorized
 from server.auth import caller_of
+from server.keys import MEMORY, SETTINGS
 from server.mcp.adapter import run
+from server.mcp.table import is_of_memory
 from server.middleware import error_response
 
 SESSION: Final = "Mcp-Session-Id"
@@ -67,6 +70,7 @@ class Transports:
         body = await _body(request)
         if body is None:
             return error_response("too_large", f"a message may have {MAX_BODY:,} bytes", 413)
+        _check_known(request, body)
         request[CALL] = anyio.CancelScope()
         try:
             if _may_have_session(request, body):
@@ -104,6 +108,30 @@ def _begins(body: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return isinstance(message, dict) and message.get("method") == "initialize"
+
+
+def _check_known(request: web.Request, body: bytes) -> None:
+    """Raises Unauthorized where nobody is known and a tool of memory is called that needs somebody, if people
+    can sign in: its 401 says where, and clients begin with that (MCP, Authorization). Within a result it
+    would only be a failure of the tool."""
+    caller, app = caller_of(request), request.app
+    if caller.identity is not None or caller.via not in ("anonymous", "cookie"):
+        return
+    if app[SETTINGS].auth.jwt is None or MEMORY not in app:
+        return
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return
+    if any(_calls_memory(one) for one in (said if isinstance(said, list) else [said])):
+        raise Unauthorized("nobody is known here: sign in, and what is remembered is yours")
+
+
+def _calls_memory(message: object) -> bool:
+    if not isinstance(message, dict) or message.get("method") != "tools/call":
+        return False
+    params = message.get("params")
+    return isinstance(params, dict) and is_of_memory(params.get("name"))
 
 
 def _user(request: web.Request) -> AuthenticatedUser:

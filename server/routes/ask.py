@@ -105,7 +105,8 @@ async def _answer(request: web.Request, caller: Caller, asked: Asked, dialect: D
         token = request.app[RUNS].promise(_bound_to(caller), dialect, messages, _unkept)
         # To wait is a preference (RFC 7240): where too many wait already, the answer comes at once.
         if token is not None:
-            dialect = type(dialect)(Asking(asked.query, asked.response_format))
+            llm = request.app[PIPELINE].llm
+            dialect = type(dialect)(Asking(asked.query, asked.response_format, llm))
             messages = _promise(token)
     if asked.streaming:
         run = request.app[RUNS].start(_bound_to(caller), dialect, messages, partial(stopped, asked.query))
@@ -154,12 +155,11 @@ async def _send(request: web.Request, run: Run, after: int) -> web.StreamRespons
     # A client that left shows at the next write: no error, and the run knows that it lost a reader.
     with suppress(ConnectionResetError):
         async with aclosing(run.read(after, every_s=request.app[RUNS].heartbeat_s)) as frames:
-            async for numbered in frames:
-                if numbered is None:
-                    await response.write(COMMENT)
-                else:
-                    number, (name, body) = numbered
-                    await response.write(event(body, event_id=f"{run.id}.{number}", name=name))
+            async for ready in frames:
+                events = [
+                    event(body, event_id=f"{run.id}.{number}", name=name) for number, (name, body) in ready
+                ]
+                await response.write(b"".join(events) or COMMENT)
         await response.write_eof()
     return response
 

@@ -16,7 +16,7 @@ from core.prompting.fill import fill
 from core.query import Identity, Query
 from server.applications import check_application
 from server.auth import Caller, owner, require, speaking_for
-from server.keys import CONVERSATIONS, FACTS, LIBRARY, MEMORY, WHITEBOARDS
+from server.keys import CLOCK, CONVERSATIONS, LIBRARY, MEMORY, WHITEBOARDS
 from server.middleware import json_response
 from server.params import json_body
 
@@ -25,6 +25,8 @@ routes = web.RouteTableDef()
 MAX_MESSAGES = 200
 MAX_CONTENT_CHARS = 20_000
 MAX_NAME_CHARS = 200
+MAX_ASKING_CHARS = 8000  # of a message, in which a wish to remember is looked for
+MAX_ID_CHARS = 256
 MAX_TOKENS = 100_000
 DEFAULT_TOKENS = 1000
 ASKED_MESSAGES = 3  # of the newest from the user: what the memory is searched with
@@ -40,6 +42,7 @@ async def context(request: web.Request) -> web.Response:
 
 async def context_of(request: web.Request, body: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to such a body for this request's caller. Raises BadQuery, Unauthorized, Forbidden."""
+    asked_at = request.app[CLOCK]()
     scopes = _scopes(body.get("scopes"))
     store = body.get("store", True)
     if not isinstance(store, bool):
@@ -51,26 +54,26 @@ async def context_of(request: web.Request, body: Mapping[str, Any]) -> dict[str,
     site = scopes.get("application", "")
     await check_application(request, site, field="scopes.application")
     boards = request.app[WHITEBOARDS]
+    said = [message["content"] for message in messages if message["role"] == "user"]
+    query = Query(
+        text="\n".join(said[-ASKED_MESSAGES:]),
+        query_id=secrets.token_urlsafe(12),
+        conversation_id=conversation_id,
+        sites=(site,) if site else (),
+        identity=identity,
+        agent=scopes.get("agent", ""),
+        asked_at=asked_at,
+    )
 
     stored = 0
     remembered: list[dict[str, Any]] = []
     if store:
-        stored = await boards.see(identity, conversation_id, messages, sites=(site,) if site else ())
-        if stored:
-            remembered = await _remember(request, identity, conversation_id, site, messages)
-    said = [message["content"] for message in messages if message["role"] == "user"]
-    asking = Asking(
-        identity=identity,
-        text="\n".join(said[-ASKED_MESSAGES:]),
-        scopes=SCOPES,
-        applications=(site,) if site else (),
-        thread=conversation_id,
-        agent=scopes.get("agent", ""),
-    )
-    facts = await request.app[FACTS].recall(asking)
+        stored, asking = await _stored(request, query, messages)
+        remembered = await _remember(request, query, asking)
+    facts = await _recalled(request, query)
     board = await boards.current(identity, conversation_id)
     if store:
-        known = [fact.memory_id for fact in facts]
+        known = [fact.memory_id for fact in facts if fact.memory_id]
         await request.app[CONVERSATIONS].note_used(identity, conversation_id, known)
     board_text = await boards.as_text(identity, conversation_id, site=site)
     facts, text = _fitting(request, facts, board_text, site, most)
@@ -99,28 +102,87 @@ def _speaker(request: web.Request, scopes: Mapping[str, str], *, changes: bool) 
     return named.identity
 
 
+async def _stored(
+    request: web.Request, query: Query, messages: Sequence[Mapping[str, str]]
+) -> tuple[int, list[tuple[str, bool]]]:
+    """Store the messages in the conversation; how many were new, and those of the user that may ask to
+    remember something, each with whether it belongs to the newest exchange.
+
+    Which message is new its id says. Of those without one, only the newest exchange counts as new: programs
+    send the whole conversation again and again, and what was forgotten meanwhile must not come back with it.
+    """
+
+    async def see(some: Sequence[Mapping[str, str]]) -> int:
+        assert query.identity is not None
+        boards = request.app[WHITEBOARDS]
+        return await boards.see(query.identity, query.conversation_id, some, sites=query.sites) if some else 0
+
+    newest = _newest(messages)
+    asking: list[tuple[str, bool]] = []
+    stored = done = 0
+    for n, message in enumerate(messages):
+        if n in newest or ("id" in message and _asked(message)):
+            stored += await see(messages[done:n])
+            # By itself, so that it shows whether it was seen before.
+            if await see([message]):
+                stored += 1
+                asking.append((message["content"], n in newest))
+            done = n + 1
+    return stored + await see(messages[done:]), asking
+
+
+def _newest(messages: Sequence[Mapping[str, str]]) -> range:
+    """The places of what the user said last, be there an answer behind it or not."""
+    end = len(messages)
+    while end and messages[end - 1]["role"] != "user":
+        end -= 1
+    start = end
+    while start and messages[start - 1]["role"] == "user":
+        start -= 1
+    return range(start, end)
+
+
+def _asked(message: Mapping[str, str]) -> bool:
+    """Whether a message of the user asks for something to be remembered."""
+    return message["role"] == "user" and bool(_requests(message["content"]))
+
+
+def _requests(text: str) -> list[Request]:
+    return [one for one in asked_of_memory(text[:MAX_ASKING_CHARS]).requests if one.action == "remember"]
+
+
 async def _remember(
-    request: web.Request,
-    identity: Identity,
-    conversation_id: str,
-    site: str,
-    messages: Sequence[Mapping[str, str]],
+    request: web.Request, query: Query, asking: Sequence[tuple[str, bool]]
 ) -> list[dict[str, Any]]:
-    """What the newest message of the user asks to remember; where memory is automatic what it tells, too."""
+    """What these messages of the user ask to remember, in their order; where memory is automatic what the
+    newest tell, too."""
     memory = request.app.get(MEMORY)
-    if memory is None or messages[-1]["role"] != "user":
+    if memory is None:
         return []
-    query = Query(
-        text=messages[-1]["content"][:8000],
-        query_id=secrets.token_urlsafe(12),
-        conversation_id=conversation_id,
-        sites=(site,) if site else (),
-        identity=identity,
+    told = []
+    for text, is_newest in asking:
+        one = query.with_(text=text[:MAX_ASKING_CHARS], query_id=secrets.token_urlsafe(12))
+        requests = _requests(text)
+        if not requests and is_newest:
+            memory.learn(one)
+        told += [await _kept(memory, one, asked) for asked in await memory.weighed(one, requests)]
+    return told
+
+
+async def _recalled(request: web.Request, query: Query) -> list[Fact]:
+    """What is known of the person, of every scope that the request names; nothing where memory is off."""
+    memory = request.app.get(MEMORY)
+    if memory is None or query.identity is None:
+        return []
+    asking = Asking(
+        identity=query.identity,
+        text=query.text,
+        scopes=SCOPES,
+        applications=query.sites,
+        thread=query.conversation_id,
+        agent=query.agent,
     )
-    asked = [one for one in asked_of_memory(query.text).requests if one.action == "remember"]
-    if not asked:
-        memory.learn(query)
-    return [await _kept(memory, query, one) for one in await memory.weighed(query, asked)]
+    return await memory.recall_for_agent(query, asking)
 
 
 async def _kept(memory: Memory, query: Query, asked: Request) -> dict[str, Any]:
@@ -185,8 +247,16 @@ def _scopes(value: Any) -> dict[str, str]:
             raise BadQuery(f"a scope is one of {', '.join(SCOPES)}", field=f"scopes.{name}"[:80])
         if one is None:
             continue
-        if not isinstance(one, str) or not one.strip() or one.strip() == "*" or len(one) > 256:
-            raise BadQuery(f"`scopes.{name}` is an id: 1-256 characters and not `*`", field=f"scopes.{name}")
+        if (
+            not isinstance(one, str)
+            or one.strip() in ("", "*")
+            or len(one) > MAX_ID_CHARS
+            or not one.isprintable()
+        ):
+            raise BadQuery(
+                f"`scopes.{name}` is an id: 1-{MAX_ID_CHARS} printable characters and not `*`",
+                field=f"scopes.{name}",
+            )
         found[name] = one.strip()
     return found
 
@@ -222,7 +292,7 @@ def _message(value: Any, place: str) -> dict[str, str]:
         raise BadQuery(
             f"`{place}.content` is a text of at most {MAX_CONTENT_CHARS} characters", field=f"{place}.content"
         )
-    message = {"role": str(role), "content": content}
+    message = {"role": str(role), "content": _held(content)}
     for name in ("id", "name"):
         one = value.get(name)
         if one is None:
@@ -231,8 +301,13 @@ def _message(value: Any, place: str) -> dict[str, str]:
             raise BadQuery(
                 f"`{place}.{name}` is a text of at most {MAX_NAME_CHARS} characters", field=f"{place}.{name}"
             )
-        message[name] = str(one)
+        message[name] = _held(str(one))
     return message
+
+
+def _held(text: str) -> str:
+    """A text as every database can hold it: without NUL."""
+    return text.replace("\x00", " ")
 
 
 def _tokens(value: Any) -> int:

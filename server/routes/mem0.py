@@ -10,24 +10,28 @@ that credential's own realm: two programs' users never meet. A request that name
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Any
+from urllib.parse import urlencode
 
 from aiohttp import web
 from multidict import MultiMapping
 
 from core.errors import BadQuery, Forbidden, NotFound
-from core.memory import MAX_FACT_CHARS, Change, Detected, Fact, Place, Reach, Request, Stored
+from core.memory import Change, Detected, Fact, Place, Reach, Request, Stored
+from core.memory.facts import MAX_KEPT_CHARS, checked_text, normal
 from core.query import Identity, Query
 from core.settings import seconds_of
 from server.auth import Caller, check_user, may_store, owner, require, speaking_for
 from server.keys import CLOCK, EXTRACTOR, FACTS, SETTINGS
 from server.middleware import json_response
 from server.params import json_body
-from server.routes.memory import metadata_from
+from server.routes.memory import memory_id_of, metadata_from
 
 routes = web.RouteTableDef()
 
@@ -39,17 +43,44 @@ IDS: Mapping[str, str] = {
 }
 ENTITIES: Mapping[str, str] = {"user": "user_id", "agent": "agent_id", "app": "app_id", "run": "run_id"}
 MAX_MESSAGES = 100
+MAX_ROLE_CHARS = 64
 MAX_PAGE = 1000
 MAX_BATCH = 1000
 MAX_ALTERNATIVES = 20
+MAX_FILTER_DEPTH = 20
+MAX_LOOKED_AT = 10 * MAX_PAGE  # facts of one reach, where they are picked by what no index knows
+MAX_TIME_S = 253_402_300_800.0  # the end of the year 9999: what a date can say
+DAY_S = 86_400.0
+# What would narrow a list or a search and is not done here: passed over, it would widen it.
+NOT_DONE = ("categories", "keywords")
+# What may stand beside the ids of whose memories are deleted; anything else would delete more than meant.
+BESIDE_IDS = frozenset({"org_id", "project_id", "org_name", "project_name"})
+_WHOLE = re.compile(r"[0-9]{1,12}")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?=$|[T ])")
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Whose memories a request is about: one reach, or several of which any will do; and wanted metadata."""
+    """Whose memories a request is about: one reach, or several of which any will do; and what else they must
+    have: metadata, and to have been made within a time (Unix seconds, the end is not in it)."""
 
     reaches: tuple[Reach, ...]
     metadata: Mapping[str, Any]
+    start: float | None = None
+    end: float | None = None
+
+    @property
+    def narrower(self) -> bool:
+        """Whether not everything within reach is wanted."""
+        return bool(self.metadata) or self.start is not None or self.end is not None
+
+    def has(self, fact: Fact) -> bool:
+        """Whether a fact within reach is wanted."""
+        return (
+            all(key in fact.metadata and fact.metadata[key] == value for key, value in self.metadata.items())
+            and (self.start is None or fact.created_at >= self.start)
+            and (self.end is None or fact.created_at < self.end)
+        )
 
 
 @routes.get("/v1/ping/")
@@ -73,17 +104,22 @@ async def add_v1(request: web.Request) -> web.Response:
 
 
 async def _add(request: web.Request) -> list[dict[str, Any]]:
+    asked_at = request.app[CLOCK]()
     caller = _program(request)
     body = await json_body(request)
     reach = _reach(caller, {**_plain_ids(body.get("filters")), **_ids_in(body)})
+    # All of it is looked at before the first is kept: what is refused leaves nothing behind.
     messages = _messages(body.get("messages"))
     metadata = metadata_from(body.get("metadata") or {})
     expires_at = _expires(request, body.get("expiration_date"))
-    facts = await _facts_in(request, messages, reach, infer=body.get("infer") is not False)
+    told_at = _timestamp(body.get("timestamp"))
+    facts = await _facts_in(request, messages, reach, infer=_infer(body.get("infer")))
     results = []
     for fact, role in facts:
-        detected = _detected(fact, role, reach, metadata, expires_at)
+        detected = _detected(fact, role, reach, metadata, expires_at, asked_at)
         stored = await request.app[FACTS].remember(detected)
+        if told_at is not None and not stored.repeated:
+            await request.app[FACTS].update(reach, stored.memory_id, created_at=told_at)
         results.append(_added(stored))
     return results
 
@@ -100,18 +136,23 @@ async def _facts_in(
         query = Query(
             text=said[-1][:8000], query_id=secrets.token_urlsafe(8), conversation_id=reach.thread or ""
         )
-        known = [fact.text for fact in await request.app[FACTS].search(reach, "\n".join(said), 20)]
+        known = [fact.text for fact in await request.app[FACTS].search(reach, "\n".join(said)[-8000:], 20)]
         return [(fact, "user") for fact in await extractor.facts(query, said, known)]
     kept = [message for message in messages if message["role"] == "user" or not infer]
     return [
-        (Request(text=" ".join(message["content"].split())[:MAX_FACT_CHARS], kind=""), message["role"])
+        (Request(text=message["content"], kind=""), message["role"])
         for message in kept
         if message["role"] != "system"
     ]
 
 
 def _detected(
-    fact: Request, role: str, reach: Reach, metadata: Mapping[str, Any], expires_at: float | None
+    fact: Request,
+    role: str,
+    reach: Reach,
+    metadata: Mapping[str, Any],
+    expires_at: float | None,
+    asked_at: float,
 ) -> Detected:
     place = Place(reach.application or "", reach.agent or "", reach.thread or "")
     # The narrowest id it was told under is where it belongs.
@@ -139,6 +180,7 @@ def _detected(
         attribute=fact.attribute,
         agent=place.agent,
         metadata=dict(metadata) if role == "user" else {**metadata, "role": role},
+        asked_at=asked_at,
     )
 
 
@@ -165,17 +207,19 @@ async def _search(request: web.Request) -> list[dict[str, Any]]:
         raise BadQuery("`query` is needed", field="query")
     limit = _number(body.get("top_k", body.get("limit")), "top_k", 10, MAX_PAGE)
     threshold = body.get("threshold")
-    if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, int | float)):
+    if threshold is not None and (
+        isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1
+    ):
         raise BadQuery("`threshold` is a number from 0 to 1", field="threshold")
     found: dict[str, Fact] = {}
     for reach in named.reaches:
-        for fact in await request.app[FACTS].search(reach, query[:8000], limit):
+        # What is wanted beside the ids is looked for in all of them: the nearest few may not have it.
+        looked_at = MAX_LOOKED_AT if named.narrower else limit
+        for fact in await request.app[FACTS].search(reach, query[:8000], looked_at):
             found.setdefault(fact.memory_id, fact)
     ranked = sorted(found.values(), key=lambda fact: -(fact.score or 0.0))
     kept = [
-        fact
-        for fact in ranked
-        if _has(fact, named.metadata) and (threshold is None or (fact.score or 0.0) >= threshold)
+        fact for fact in ranked if named.has(fact) and (threshold is None or (fact.score or 0.0) >= threshold)
     ]
     return [_record(fact) for fact in kept[:limit]]
 
@@ -193,11 +237,12 @@ async def listed(request: web.Request) -> web.Response:
 async def listed_v1(request: web.Request) -> web.Response:
     """A bare array; with `page` the same as the newer list."""
     caller = _program(request)
-    named = Named((_reach(caller, _ids_in(request.query)),), {})
+    _refuse_undone(request.query)
+    named = Named((_reach(caller, _ids_in(request.query)),), {}, *_times(request.query))
     if "page" in request.query:
         return json_response(await _page(request, named))
     limit = _number(request.query.get("limit", request.query.get("top_k")), "limit", MAX_PAGE, MAX_PAGE)
-    kept = await request.app[FACTS].all(named.reaches[0], limit=limit)
+    _, kept = await _wanted(request, named, limit, 0)
     return json_response([_record(fact) for fact in kept])
 
 
@@ -206,39 +251,48 @@ async def _page(request: web.Request, named: Named) -> dict[str, Any]:
     size = _number(request.query.get("page_size"), "page_size", 100, MAX_PAGE)
     if page < 1 or size < 1:
         raise BadQuery("pages are counted from 1, and hold one at least", field="page")
-    facts = request.app[FACTS]
-    if len(named.reaches) == 1 and not named.metadata:
-        (reach,) = named.reaches
-        count = await facts.count(reach)
-        chosen = await facts.all(reach, limit=size, offset=(page - 1) * size)
-    else:
-        found: dict[str, Fact] = {}
-        for reach in named.reaches:
-            found |= {fact.memory_id: fact for fact in await facts.all(reach, limit=10 * MAX_PAGE)}
-        kept = sorted(
-            (fact for fact in found.values() if _has(fact, named.metadata)), key=lambda fact: -fact.created_at
-        )
-        count, chosen = len(kept), kept[(page - 1) * size : page * size]
-    base = f"{request.scheme}://{request.host}{request.path}"
-    more = page * size < count
+    count, chosen = await _wanted(request, named, size, (page - 1) * size)
     return {
         "count": count,
-        "next": f"{base}?page={page + 1}&page_size={size}" if more else None,
-        "previous": f"{base}?page={page - 1}&page_size={size}" if page > 1 else None,
+        "next": _page_url(request, page + 1, size) if page * size < count else None,
+        "previous": _page_url(request, page - 1, size) if page > 1 else None,
         "results": [_record(fact) for fact in chosen],
     }
+
+
+async def _wanted(request: web.Request, named: Named, limit: int, offset: int) -> tuple[int, list[Fact]]:
+    """How many memories are wanted, and those of one page, newest first."""
+    facts = request.app[FACTS]
+    if len(named.reaches) == 1 and not named.narrower:
+        (reach,) = named.reaches
+        return await facts.count(reach), await facts.all(reach, limit=limit, offset=offset)
+    found: dict[str, Fact] = {}
+    for reach in named.reaches:
+        found |= {fact.memory_id: fact for fact in await facts.all(reach, limit=MAX_LOOKED_AT)}
+    kept = sorted(
+        (fact for fact in found.values() if named.has(fact)),
+        key=lambda fact: (-fact.created_at, fact.memory_id),
+    )
+    return len(kept), kept[offset : offset + limit]
+
+
+def _page_url(request: web.Request, page: int, size: int) -> str:
+    """Where another page is: the same address, with all that it said."""
+    same = [(name, value) for name, value in request.query.items() if name not in ("page", "page_size")]
+    query = urlencode([*same, ("page", page), ("page_size", size)])
+    return f"{request.scheme}://{request.host}{request.path}?{query}"
 
 
 @routes.get("/v1/memories/{memory_id}/")
 async def show(request: web.Request) -> web.Response:
     reach = _by_id(request, changes=False)
-    return json_response(_record(await request.app[FACTS].get(reach, request.match_info["memory_id"])))
+    return json_response(_record(await request.app[FACTS].get(reach, memory_id_of(request))))
 
 
 @routes.get("/v1/memories/{memory_id}/history/")
 async def history(request: web.Request) -> web.Response:
     reach = _by_id(request, changes=False)
-    steps = await request.app[FACTS].changes(reach, request.match_info["memory_id"])
+    steps = await request.app[FACTS].changes(reach, memory_id_of(request))
     return json_response([_step(n, step) for n, step in enumerate(steps, 1)])
 
 
@@ -266,14 +320,19 @@ async def entities(request: web.Request) -> web.Response:
 @routes.put("/v1/memories/{memory_id}/")
 async def update(request: web.Request) -> web.Response:
     reach = _by_id(request, changes=True)
-    body = await json_body(request)
-    return json_response(_record(await _update(request, reach, request.match_info["memory_id"], body)))
+    changes = _changes(request, await json_body(request))
+    fact = await request.app[FACTS].update(reach, memory_id_of(request), **changes)
+    return json_response(_record(fact))
 
 
 @routes.delete("/v1/memories/{memory_id}/")
 async def delete(request: web.Request) -> web.Response:
+    """With `?delete_linked=true` the older ones go, too, that it stands for and that those stood for."""
     reach = _by_id(request, changes=True)
-    if not await request.app[FACTS].forget(reach, [request.match_info["memory_id"]]):
+    memory_id = memory_id_of(request)
+    linked = _flag(request.query.get("delete_linked"), "delete_linked")
+    these = [memory_id, *(await _stood_for(request, reach, memory_id) if linked else ())]
+    if memory_id not in await request.app[FACTS].forget(reach, these):
         raise NotFound("there is no such memory")
     return json_response({"message": "Memory deleted successfully!"})
 
@@ -282,19 +341,22 @@ async def delete(request: web.Request) -> web.Response:
 async def delete_all(request: web.Request) -> web.Response:
     """All memories under the ids given; never all of everybody."""
     caller = _program(request)
+    for name in request.query:
+        if name not in IDS and name not in BESIDE_IDS:
+            raise BadQuery(f"`{name[:80]}` would not narrow what is deleted here", field=name[:80])
     gone = await request.app[FACTS].erase(_reach(caller, _ids_in(request.query)))
     return json_response({"message": "Memories deleted successfully!", "deleted": gone["memories"]})
 
 
 @routes.delete("/v2/entities/{type}/{id}/")
 async def delete_entity(request: web.Request) -> web.Response:
+    """All memories of a user, agent, app or run. One without memories is no error: a client that deletes all
+    entities it was told of has taken out a later one's memories with an earlier one."""
     caller = _program(request)
     name = ENTITIES.get(request.match_info["type"])
     if name is None:
         raise BadQuery(f"an entity is one of {', '.join(ENTITIES)}", field="type")
     gone = await request.app[FACTS].erase(_reach(caller, {name: request.match_info["id"]}))
-    if not any(gone.values()):
-        raise NotFound("there is no such entity")
     return json_response({"message": "Entity deleted successfully!", "deleted": gone["memories"]})
 
 
@@ -302,11 +364,9 @@ async def delete_entity(request: web.Request) -> web.Response:
 async def update_batch(request: web.Request) -> web.Response:
     reach = _by_id(request, changes=True)
     batch = _batch(await json_body(request))
-    # All are there and sound before the first is changed.
-    for one in batch:
-        await request.app[FACTS].get(reach, str(one["memory_id"]))
-    for one in batch:
-        await _update(request, reach, str(one["memory_id"]), one)
+    await request.app[FACTS].update_all(
+        reach, [(str(one["memory_id"]), _changes(request, one)) for one in batch]
+    )
     return json_response({"message": f"Successfully updated {len(batch)} memories"})
 
 
@@ -320,19 +380,41 @@ async def delete_batch(request: web.Request) -> web.Response:
     return json_response({"message": f"Successfully deleted {len(gone)} memories"})
 
 
-async def _update(request: web.Request, reach: Reach, memory_id: str, body: Mapping[str, Any]) -> Fact:
+def _changes(request: web.Request, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to change, as `Facts.update` takes it. An `expiration_date` of null clears the one that was
+    given: the memory is kept as long as one without. Raises BadQuery."""
+    changes: dict[str, Any] = {}
     text = body.get("text", body.get("memory"))
-    if text is None and body.get("metadata") is None and body.get("expiration_date") is None:
-        raise BadQuery("`text`, `metadata` or `expiration_date` is needed", field="text")
-    if text is not None and (not isinstance(text, str) or not text.strip()):
-        raise BadQuery("`text` is a text", field="text")
-    return await request.app[FACTS].update(
-        reach,
-        memory_id,
-        text=text,
-        metadata=None if body.get("metadata") is None else metadata_from(body["metadata"]),
-        expires_at=_expires(request, body["expiration_date"]) if body.get("expiration_date") else None,
-    )
+    if text is not None:
+        changes["text"] = checked_text(text, most=MAX_KEPT_CHARS)
+    if body.get("metadata") is not None:
+        changes["metadata"] = metadata_from(body["metadata"])
+    if "expiration_date" in body:
+        changes["expires_at"] = _expires(request, body["expiration_date"])
+    if body.get("timestamp") is not None:
+        changes["created_at"] = _timestamp(body["timestamp"])
+    if not changes:
+        raise BadQuery("`text`, `metadata`, `expiration_date` or `timestamp` is needed", field="text")
+    return changes
+
+
+async def _stood_for(request: web.Request, reach: Reach, memory_id: str) -> list[str]:
+    """The older memories that this one supersedes, and those that they did. Raises NotFound."""
+    facts = request.app[FACTS]
+    owner_ = (await facts.get(reach, memory_id)).identity
+    assert owner_ is not None
+    kept, _ = await facts.everything(Reach.of(owner_) if owner_.user else reach)
+    older: dict[str, list[str]] = {}
+    for fact in kept:
+        if fact.superseded_by is not None:
+            older.setdefault(fact.superseded_by, []).append(fact.memory_id)
+    found: list[str] = []
+    waiting = [memory_id]
+    while waiting:
+        these = [one for one in older.pop(waiting.pop(), ()) if one not in found]
+        found += these
+        waiting += these
+    return found
 
 
 # ---------------------------------------------------------------- whose
@@ -373,10 +455,8 @@ def _reach(caller: Caller, ids: Mapping[str, Any]) -> Reach:
         raise BadQuery(f"say whose memories: one of {', '.join(IDS)}", field="user_id")
     checked: dict[str, str] = {}
     for name, value in ids.items():
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise BadQuery(f"`{name}` is a text", field=name)
         try:
-            checked[IDS[name]] = check_user(str(value))
+            checked[IDS[name]] = check_user(_id(name, value))
         except BadQuery as wrong:
             raise BadQuery(wrong.message.replace("a user's id", f"`{name}`"), field=name) from None
     if caller.named and caller.identity is not None:
@@ -397,7 +477,14 @@ def _ids_in(values: Mapping[str, Any]) -> dict[str, Any]:
         for name in IDS:
             if len(values.getall(name, [])) > 1:
                 raise BadQuery(f"`{name}` is given more than once", field=name)
-    return {name: values[name] for name in IDS if name in values and values[name] is not None}
+    return {name: _id(name, values[name]) for name in IDS if name in values and values[name] is not None}
+
+
+def _id(name: str, value: Any) -> str:
+    """An id as a text. Raises BadQuery for a value that is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadQuery(f"`{name}` is a text", field=name)
+    return str(value)
 
 
 def _plain_ids(filters: Any) -> dict[str, Any]:
@@ -406,35 +493,38 @@ def _plain_ids(filters: Any) -> dict[str, Any]:
 
 def _named(caller: Caller, body: Mapping[str, Any]) -> Named:
     """Ids of the body and of its filters, which all must hold; alternatives are tried one by one."""
+    _refuse_undone(body)
     alternatives, metadata = _alternatives(body.get("filters") or {})
     own = _ids_in(body)
     reaches = []
     for ids in alternatives:
         for name in own.keys() & ids.keys():
-            if str(own[name]) != str(ids[name]):
+            if own[name] != ids[name]:
                 raise BadQuery(f"`{name}` is given twice, and differs", field=name)
         reaches.append(_reach(caller, {**ids, **own}))
-    return Named(tuple(reaches), {**metadata, **_object(body.get("metadata"), "metadata")})
+    return Named(tuple(reaches), {**metadata, **_object(body.get("metadata"), "metadata")}, *_times(body))
 
 
-def _alternatives(filters: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _alternatives(filters: Any, depth: int = 0) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """`[{id: value}]`, any of which may hold, and the metadata wanted. Raises BadQuery for what we don't do:
     a filter that is not understood must not turn into a wider one."""
+    if depth > MAX_FILTER_DEPTH:
+        raise BadQuery(f"`filters` may be {MAX_FILTER_DEPTH} levels deep", field="filters")
     filters = _object(filters, "filters")
     any_of: list[dict[str, Any]] = [{}]
     metadata: dict[str, Any] = {}
     for key, value in filters.items():
         if key in IDS:
-            any_of = _crossed(any_of, [{key: one} for one in _values(key, value)])
+            any_of = _crossed(any_of, [{key: _id(key, one)} for one in _values(key, value)])
         elif key == "AND":
             for part in _listed(value, key):
-                parts, wanted = _alternatives(part)
+                parts, wanted = _alternatives(part, depth + 1)
                 any_of = _crossed(any_of, parts)
                 metadata |= wanted
         elif key == "OR":
             some: list[dict[str, Any]] = []
             for part in _listed(value, key):
-                parts, wanted = _alternatives(part)
+                parts, wanted = _alternatives(part, depth + 1)
                 if wanted:
                     raise BadQuery("`OR` is for ids here", field="filters")
                 some += parts
@@ -443,16 +533,21 @@ def _alternatives(filters: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             metadata |= _object(value, "filters")
         else:
             raise BadQuery(f"the filter `{str(key)[:40]}` is not supported here", field="filters")
-    if len(any_of) > MAX_ALTERNATIVES:
-        raise BadQuery(f"at most {MAX_ALTERNATIVES} alternatives", field="filters")
+    _check_few(len(any_of))
     return any_of, metadata
 
 
+def _check_few(alternatives: int) -> None:
+    if alternatives > MAX_ALTERNATIVES:
+        raise BadQuery(f"at most {MAX_ALTERNATIVES} alternatives", field="filters")
+
+
 def _crossed(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    _check_few(len(some) * len(others))  # before they are made: two long lists have very many pairs
     joined = []
     for one in some:
         for other in others:
-            clash = [name for name in one.keys() & other.keys() if str(one[name]) != str(other[name])]
+            clash = [name for name in one.keys() & other.keys() if one[name] != other[name]]
             if clash:
                 raise BadQuery(f"`{clash[0]}` cannot be two ids at once", field="filters")
             joined.append({**one, **other})
@@ -487,24 +582,44 @@ def _listed(value: Any, name: str) -> list[Any]:
 
 
 def _messages(value: Any) -> list[dict[str, str]]:
+    """The messages that have words in them ("?" or an emoji has none), in one line each. Raises BadQuery
+    naming the one that cannot be stored."""
+    place = "messages[{}].content"
     if isinstance(value, str):
-        value = [{"role": "user", "content": value}]
+        value, place = [{"role": "user", "content": value}], "messages"
     elif isinstance(value, Mapping):
-        value = [value]
+        value, place = [value], "messages.content"
     if not isinstance(value, list) or not value or len(value) > MAX_MESSAGES:
         raise BadQuery(f"`messages` is a list of 1 to {MAX_MESSAGES} messages", field="messages")
     found = []
-    for one in value:
+    for n, one in enumerate(value):
         if not isinstance(one, Mapping):
-            raise BadQuery("a message is {role, content}", field="messages")
-        content = one.get("content")
-        if isinstance(content, list):  # parts, as chat models take them: the texts among them
-            content = " ".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
-        if not isinstance(content, str):
-            raise BadQuery("a message's `content` is a text", field="messages")
-        if content.strip():
-            found.append({"role": str(one.get("role") or "user"), "content": content[:8000]})
+            raise BadQuery("a message is {role, content}", field=f"messages[{n}]")
+        content = _text_of(one.get("content"), place.format(n))
+        if normal(content):
+            line = checked_text(content, place.format(n), most=MAX_KEPT_CHARS)
+            found.append({"role": _role(one.get("role"), f"messages[{n}].role"), "content": line})
     return found
+
+
+def _role(value: Any, field: str) -> str:
+    if value is None or value == "":
+        return "user"
+    if not isinstance(value, str) or len(value) > MAX_ROLE_CHARS or not value.isprintable():
+        raise BadQuery("a message's `role` is a word, as `user` or `assistant`", field=field)
+    return value
+
+
+def _text_of(content: Any, field: str) -> str:
+    """A message's text; "" where it has none, as a message that only calls tools. Raises BadQuery."""
+    if content is None:
+        return ""
+    if isinstance(content, list):  # parts, as chat models take them: the texts among them
+        texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        content = " ".join(text for text in texts if isinstance(text, str))
+    if not isinstance(content, str):
+        raise BadQuery("a message's `content` is a text", field=field)
+    return content
 
 
 def _batch(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -512,7 +627,8 @@ def _batch(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(listed_, list) or not 0 < len(listed_) <= MAX_BATCH:
         raise BadQuery(f"`memories` is a list of 1 to {MAX_BATCH}", field="memories")
     for one in listed_:
-        if not isinstance(one, Mapping) or not isinstance(one.get("memory_id"), str):
+        memory_id = one.get("memory_id") if isinstance(one, Mapping) else None
+        if not isinstance(memory_id, str) or not memory_id.isprintable():
             raise BadQuery("each of `memories` has a `memory_id`", field="memories")
     return list(listed_)
 
@@ -520,28 +636,90 @@ def _batch(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _number(value: Any, name: str, default: int, most: int) -> int:
     if value is None:
         return default
-    try:
-        number = int(str(value)) if not isinstance(value, bool) else -1
-    except ValueError:
-        number = -1
-    if not 0 <= number <= most:
+    given = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    number = int(given) if _WHOLE.fullmatch(given) else most + 1
+    if number > most:
         raise BadQuery(f"`{name}` is a whole number, at most {most}", field=name)
     return number
 
 
-def _expires(request: web.Request, value: Any) -> float | None:
-    """The end of the day that is named (UTC, inclusive as with Mem0), else what the settings say."""
+def _flag(value: str | None, name: str) -> bool:
+    word = (value or "").strip().lower()
+    if word not in ("", "true", "false", "1", "0"):
+        raise BadQuery(f"`{name}` is true or false", field=name)
+    return word in ("true", "1")
+
+
+def _infer(value: Any) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise BadQuery("`infer` is true or false", field="infer")
+    return value is not False
+
+
+def _expires(request: web.Request, value: Any) -> float:
+    """The end of the day that is named (UTC, inclusive as with Mem0), else what the settings say. Raises
+    BadQuery for a day that is over: what has expired is taken out here, and not hidden."""
+    now = request.app[CLOCK]()
     if value is None or value == "":
-        return request.app[CLOCK]() + seconds_of(request.app[SETTINGS].memory.expiration)
+        return now + seconds_of(request.app[SETTINGS].memory.expiration)
+    end = _day(value, "expiration_date") + DAY_S
+    if end <= now:
+        raise BadQuery("`expiration_date` is over: delete the memory instead", field="expiration_date")
+    return end
+
+
+def _day(value: Any, name: str) -> float:
+    """The beginning of a day (UTC), in Unix seconds. Raises BadQuery for what is none."""
     try:
-        day = date.fromisoformat(str(value)[:10])
+        if not isinstance(value, str) or not _DAY.match(value):
+            raise ValueError
+        day = date.fromisoformat(value[:10])
     except ValueError:
-        raise BadQuery("`expiration_date` is a day: YYYY-MM-DD", field="expiration_date") from None
-    return datetime.combine(day + timedelta(days=1), time(), UTC).timestamp()
+        raise BadQuery(f"`{name}` is a day: YYYY-MM-DD", field=name) from None
+    return datetime.combine(day, time(), UTC).timestamp()
 
 
-def _has(fact: Fact, wanted: Mapping[str, Any]) -> bool:
-    return all(fact.metadata.get(key) == value for key, value in wanted.items())
+def _moment(value: Any, name: str) -> float:
+    """A day's beginning or a moment by ISO 8601 (UTC where it names no zone), in Unix seconds. Raises
+    BadQuery."""
+    try:
+        moment = datetime.fromisoformat(value)
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        raise BadQuery(f"`{name}` is a day or a moment by ISO 8601", field=name) from None
+    return seconds
+
+
+def _timestamp(value: Any) -> float | None:
+    """When a memory is said to have been made: Unix seconds, or a moment by ISO 8601; None for nothing said.
+    Raises BadQuery, also for one that no date can be."""
+    if value is None:
+        return None
+    if isinstance(value, str) and not _WHOLE.fullmatch(value):
+        seconds = _moment(value, "timestamp")
+    elif isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BadQuery("`timestamp` is a time in Unix seconds, or by ISO 8601", field="timestamp")
+    else:
+        seconds = float(value)
+    if not math.isfinite(seconds) or not 0 <= seconds < MAX_TIME_S:
+        raise BadQuery("`timestamp` is a time from 1970 to 9999", field="timestamp")
+    return seconds
+
+
+def _times(values: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """`start_date` and `end_date`; an end that is a day has the whole day in it. Raises BadQuery."""
+    start, end = values.get("start_date"), values.get("end_date")
+    until = None if end is None else _moment(end, "end_date")
+    if until is not None:
+        until += DAY_S if len(str(end)) == len("YYYY-MM-DD") else 1e-6
+    return (None if start is None else _moment(start, "start_date")), until
+
+
+def _refuse_undone(values: Mapping[str, Any]) -> None:
+    """Raises BadQuery for what is to narrow the results and does not here."""
+    for name in NOT_DONE:
+        if values.get(name):
+            raise BadQuery(f"`{name}` is not supported here", field=name)
 
 
 def _added(stored: Stored) -> dict[str, Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 from aiohttp import web
 
 from core.errors import BadQuery, Forbidden, NotFound
-from core.memory import KINDS, SCOPES, Detected, Reach
+from core.memory import KINDS, SCOPES, Detected, Reach, page_of
 from core.memory.facts import checked_text
 from core.query import Identity
 from core.settings import seconds_of
@@ -26,6 +28,7 @@ MAX_TOKEN_CHARS = 20_000
 MAX_PAGE = 1000
 MAX_ID_CHARS = 256
 MAX_METADATA_CHARS = 4000
+MAX_METADATA_DEPTH = 20
 MAX_NAME_CHARS = 200
 MAX_LASTING_S = 100 * 365 * 86_400.0
 KEPT_FIELDS = (
@@ -64,8 +67,7 @@ async def confirm(request: web.Request) -> web.Response:
 @routes.get("/memory")
 async def listed(request: web.Request) -> web.Response:
     """The caller's facts: nearest to `query` first, else the newest; of one `site` where it is named."""
-    reach = Reach.of(owner(request, changes=False))
-    return await _listed(request, reach)
+    return await _listed(request, owner(request, changes=False))
 
 
 @routes.post("/memory")
@@ -104,8 +106,12 @@ async def export(request: web.Request) -> web.Response:
 
 @routes.get("/memory/{memory_id}")
 async def show(request: web.Request) -> web.Response:
-    reach = Reach.of(owner(request, changes=False))
-    fact = await request.app[FACTS].get(reach, request.match_info["memory_id"])
+    identity = owner(request, changes=False)
+    memory_id = memory_id_of(request)
+    if MEMORY in request.app:
+        fact = await request.app[MEMORY].get(identity, memory_id)
+    else:
+        fact = await request.app[FACTS].get(Reach.of(identity), memory_id)
     return json_response(fact.told())
 
 
@@ -119,7 +125,7 @@ async def change(request: web.Request) -> web.Response:
         raise BadQuery(f"what can change is {', '.join(CHANGED_FIELDS)}", field="body")
     fact = await request.app[FACTS].update(
         reach,
-        request.match_info["memory_id"],
+        memory_id_of(request),
         text=checked_text(body["text"]) if "text" in body else None,
         kind=_text_id(body, "kind") if "kind" in body else None,
         metadata=metadata_from(body["metadata"]) if "metadata" in body else None,
@@ -133,21 +139,14 @@ async def forget(request: web.Request) -> web.Response:
     """Forget one fact; with `?undo=true` what it superseded holds again."""
     identity = owner(request, changes=True)
     undo = request.query.get("undo") == "true"
-    memory_id = request.match_info["memory_id"]
-    if MEMORY in request.app:
-        gone = await request.app[MEMORY].forget(identity, [memory_id], undo=undo)
-    else:
-        gone = await request.app[FACTS].forget(Reach.of(identity), [memory_id], undo=undo)
-    if not gone:
-        raise NotFound("there is no such memory")
-    return json_response({"forgotten": gone})
+    return json_response({"forgotten": await _forget(request, identity, memory_id_of(request), undo=undo)})
 
 
 @routes.get("/memory/{memory_id}/history")
 async def history(request: web.Request) -> web.Response:
     """What happened to a fact, oldest first; of a forgotten one without its texts."""
     reach = Reach.of(owner(request, changes=False))
-    steps = await request.app[FACTS].changes(reach, request.match_info["memory_id"])
+    steps = await request.app[FACTS].changes(reach, memory_id_of(request))
     told = [
         {"event": step.event, "old_text": step.old_text, "new_text": step.new_text, "at": step.at}
         for step in steps
@@ -159,7 +158,7 @@ async def history(request: web.Request) -> web.Response:
 async def restore(request: web.Request) -> web.Response:
     """Make a superseded fact the one that holds again."""
     reach = Reach.of(owner(request, changes=True))
-    fact = await request.app[FACTS].restore(reach, request.match_info["memory_id"])
+    fact = await request.app[FACTS].restore(reach, memory_id_of(request))
     return json_response(fact.told())
 
 
@@ -169,7 +168,7 @@ async def restore(request: web.Request) -> web.Response:
 @routes.get("/admin/memory")
 async def operator_lists(request: web.Request) -> web.Response:
     """A user's facts, for the operator: `user` and, where the id is known in several, `realm`."""
-    return await _listed(request, Reach.of(await _named(request)))
+    return await _listed(request, await _named(request))
 
 
 @routes.get("/admin/memory/export")
@@ -183,13 +182,10 @@ async def operator_forgets(request: web.Request) -> web.Response:
     identity = await _named(request)
     if request.query.get("all") == "true":
         return json_response({"erased": await request.app[ERASURE].erase(identity)})
-    memory_id = request.query.get("id")
+    memory_id = _said(request, "id")
     if not memory_id:
         raise BadQuery("say which: `id`, or `all=true`", field="id")
-    gone = await request.app[FACTS].forget(Reach.of(identity), [memory_id])
-    if not gone:
-        raise NotFound("there is no such memory")
-    return json_response({"forgotten": gone})
+    return json_response({"forgotten": await _forget(request, identity, memory_id, undo=False)})
 
 
 @routes.post("/admin/memory/replay-erasures")
@@ -217,12 +213,15 @@ async def operator_replays(request: web.Request) -> web.Response:
 
 async def _named(request: web.Request) -> Identity:
     require(request, "admin")
-    user = request.query.get("user", "").strip()
+    user = _said(request, "user").strip()
     if not user or user == "*":
         raise BadQuery("`user` is needed: whose memory", field="user")
-    if realm := request.query.get("realm"):
+    if realm := _said(request, "realm"):
         return Identity(realm, user)
     realms = await request.app[FACTS].realms_of(user)
+    if not realms and MEMORY in request.app and not request.app[MEMORY].owns_hook:
+        elsewhere = request.app[MEMORY].name
+        raise BadQuery(f"{elsewhere} finds nobody by the id alone: say `realm`, too", field="realm")
     if not realms:
         raise NotFound("nothing is kept of a user with that id")
     if len(realms) > 1:
@@ -233,17 +232,45 @@ async def _named(request: web.Request) -> Identity:
 # ---------------------------------------------------------------- parts
 
 
-async def _listed(request: web.Request, reach: Reach) -> web.Response:
-    facts = request.app[FACTS]
-    query = request.query.get("query", "").strip()
-    site = request.query.get("site") or None
+async def _listed(request: web.Request, identity: Identity) -> web.Response:
+    """A page of what is kept of a person, and how many there are on all pages: of the `site` and, with a
+    `query`, of what it finds."""
+    query = request.query.get("query", "").strip()[:8000]
+    site = _said(request, "site") or None
     limit, offset = _number(request, "limit", 100, MAX_PAGE), _number(request, "offset", 0, 10**9)
-    if query:
-        found = await facts.search(reach, query[:8000], MAX_PAGE)
-        chosen = [fact for fact in found if site is None or fact.place.application == site][:limit]
+    if MEMORY in request.app:
+        memory = request.app[MEMORY]
+        chosen, total = await memory.find(identity, query, site=site, limit=limit, offset=offset)
     else:
-        chosen = await facts.all(reach, site=site, limit=limit, offset=offset)
-    return json_response({"memories": [fact.told() for fact in chosen], "total": await facts.count(reach)})
+        reach = Reach(identity.realm, identity.user, application=site)
+        chosen, total = await page_of(request.app[FACTS], reach, query, limit=limit, offset=offset)
+    return json_response({"memories": [fact.told() for fact in chosen], "total": total})
+
+
+async def _forget(request: web.Request, identity: Identity, memory_id: str, *, undo: bool) -> list[str]:
+    """Raises NotFound where there was no such fact."""
+    if MEMORY in request.app:
+        return await request.app[MEMORY].forget(identity, [memory_id], undo=undo)
+    gone = await request.app[FACTS].forget(Reach.of(identity), [memory_id], undo=undo)
+    if not gone:
+        raise NotFound("there is no such memory")
+    return gone
+
+
+def memory_id_of(request: web.Request) -> str:
+    """The path's id. Raises NotFound for what no database could hold, and so cannot be one."""
+    memory_id = request.match_info["memory_id"]
+    if not memory_id.isprintable():
+        raise NotFound("there is no such memory")
+    return memory_id
+
+
+def _said(request: web.Request, name: str) -> str:
+    """A parameter of the address. Raises BadQuery for what no database could hold."""
+    value = request.query.get(name, "")
+    if not value.isprintable():
+        raise BadQuery(f"`{name}` is a text of printable characters", field=name)
+    return value
 
 
 async def _export(request: web.Request, identity: Identity) -> web.Response:
@@ -288,6 +315,7 @@ def _detected(request: web.Request, identity: Identity, body: dict[str, Any]) ->
         attribute=_text_id(body, "attribute")[:MAX_NAME_CHARS],
         agent=place["agent"],
         metadata=metadata_from(body.get("metadata") or {}),
+        asked_at=request.app[CLOCK](),
     )
 
 
@@ -307,8 +335,10 @@ def _only(body: Mapping[str, Any], fields: Sequence[str]) -> None:
 
 
 def _expires(request: web.Request, duration: Any) -> float:
+    if not isinstance(duration, str):
+        raise BadQuery("`expires_in` is a text: a number and s, m, h or d, e.g. `24h`", field="expires_in")
     try:
-        lasting = seconds_of(duration if isinstance(duration, str) else repr(duration))
+        lasting = seconds_of(duration)
     except ValueError as wrong:
         raise BadQuery(str(wrong)[:200], field="expires_in") from None
     if not 0 < lasting <= MAX_LASTING_S:
@@ -318,20 +348,37 @@ def _expires(request: web.Request, duration: Any) -> float:
 
 def metadata_from(value: Any) -> dict[str, Any]:
     """What a client keeps with a fact. Names of owners are refused: they would only seem to count."""
-    if not isinstance(value, dict) or len(str(value)) > MAX_METADATA_CHARS:
-        raise BadQuery(
-            f"`metadata` is an object of at most {MAX_METADATA_CHARS} characters", field="metadata"
-        )
+    if not isinstance(value, dict):
+        raise BadQuery("`metadata` is an object", field="metadata")
+    # First how deep it is: what is too deep can neither be measured nor, later, be sent.
+    if _deeper_than(value, MAX_METADATA_DEPTH):
+        raise BadQuery(f"`metadata` may be {MAX_METADATA_DEPTH} levels deep", field="metadata")
+    if len(orjson.dumps(value).decode()) > MAX_METADATA_CHARS:
+        raise BadQuery(f"`metadata` may have {MAX_METADATA_CHARS} characters, as JSON", field="metadata")
     owners = sorted({"user_id", "agent_id", "app_id", "run_id", "identity"} & set(value))
     if owners:
         raise BadQuery(f"`{owners[0]}` is no metadata: whose a fact is cannot be changed", field="metadata")
     return value
 
 
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Whether objects and lists are nested deeper; level by level, as a recursion has an end of its own."""
+    level = [value]
+    for _ in range(levels + 1):
+        level = [
+            one
+            for part in level
+            if isinstance(part, dict | list)
+            for one in (part.values() if isinstance(part, dict) else part)
+        ]
+    return bool(level)
+
+
 def _number(request: web.Request, name: str, default: int, most: int) -> int:
     value = request.query.get(name)
     if value is None:
         return default
-    if not value.isascii() or not value.isdecimal() or int(value) > most:
+    # As many digits as the largest may have: Python reads no number of thousands of them.
+    if not re.fullmatch(r"[0-9]{1,10}", value) or int(value) > most:
         raise BadQuery(f"`{name}` is a whole number, at most {most}", field=name)
     return int(value)

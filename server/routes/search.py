@@ -13,7 +13,7 @@ from core.tags import shown
 from server.auth import readable_sites, require
 from server.keys import DOCUMENTS, RETRIEVER
 from server.middleware import json_response
-from server.params import Params, item_type, read_params, sites_from, tag_filter
+from server.params import Params, item_type, question, read_params, sites_from, tag_filter
 
 routes = web.RouteTableDef()
 
@@ -37,9 +37,7 @@ async def search(request: web.Request) -> web.Response:
     """Chunks with their fused score (0..1) and the raw score of each leg; several of a document may come."""
     caller = require(request, "read")
     params = await read_params(request)
-    text = params.text("query", limit=MAX_QUERY_CHARS).strip()
-    if not text:
-        raise BadQuery(f"`query` is needed: 1 to {MAX_QUERY_CHARS} characters", field="query")
+    text = question(params.text("query", limit=MAX_QUERY_CHARS))
     for name in params.names():
         if name not in TAKEN:
             raise BadQuery(f"there is no `{name[:80]}`: {', '.join(TAKEN)}", field=name[:80])

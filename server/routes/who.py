@@ -6,13 +6,12 @@ from dataclasses import asdict
 
 from aiohttp import web
 
-from core.errors import BadQuery
 from core.query import MAX_QUERY_CHARS
 from core.who import who
 from server.auth import readable_sites
 from server.keys import DOCUMENTS, LIBRARY, RETRIEVER
 from server.middleware import json_response
-from server.params import read_params
+from server.params import question, read_params
 from server.sse import event, open_stream
 
 routes = web.RouteTableDef()
@@ -25,9 +24,7 @@ MAX_SITES = 100
 async def answer(request: web.Request) -> web.StreamResponse:
     """`{"sites": [{name, score, description, documents}]}`, or with `streaming` an event a site."""
     params = await read_params(request)
-    text = params.text("query", limit=MAX_QUERY_CHARS).strip()
-    if not text:
-        raise BadQuery(f"`query` is needed: 1 to {MAX_QUERY_CHARS} characters", field="query")
+    text = question(params.text("query", limit=MAX_QUERY_CHARS))
     limit = params.number("limit", 1, MAX_SITES) or 10
     streaming = params.flag("streaming", default=False)
     library = request.app[LIBRARY].current

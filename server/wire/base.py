@@ -14,7 +14,7 @@ Body = dict[str, Any]
 ResponseFormat = Literal["conv_search", "chatgpt_app"]
 
 # Fields whose emptiness says something; any other that has no value is left out.
-NULL_FIELDS = frozenset({"memory_id", "model", "cache", "prompt"})
+NULL_FIELDS = frozenset({"memory_id", "model", "cache", "prompt", "page", "section"})
 
 
 class Frame(NamedTuple):
@@ -30,6 +30,7 @@ class Asking:
 
     query: Query
     response_format: ResponseFormat = "conv_search"
+    llm: str = ""  # of what is no answer, so that no `Started` tells it
 
     @property
     def site(self) -> str:

@@ -18,12 +18,12 @@ from core.messages import (
     GeneratedAnswer,
     Item,
     ItemDetails,
-    NoResults,
     Results,
     Started,
     Summary,
 )
 from server.wire.base import Asking, Body, Promised, Sent, error_body, final_items, message_body, plain
+from server.wire.words import prose
 
 ResponseType = Literal["Answer", "Elicitation", "Promise", "Failure"]
 MessageT = TypeVar("MessageT", bound=Sent)
@@ -52,6 +52,7 @@ class Envelopes:
         """`_meta` as far as it is known from these messages."""
         query = asking.query
         started = _last(messages, Started)
+        llm = started.llm if started else asking.llm
         told = _last(messages, Decontextualized)
         rewritten = told.decontextualized_query if told else query.decontextualized_query
         return {
@@ -64,7 +65,7 @@ class Envelopes:
             "request_id": query.query_id,
             "conversation_id": query.conversation_id,
             "session_context": {"conversation_id": query.conversation_id},
-            **({"llm": started.llm} if started else {}),
+            **({"llm": llm} if llm else {}),
             **({"decontextualized_query": rewritten} if rewritten else {}),
         }
 
@@ -138,19 +139,6 @@ def shown(message: Sent) -> Body:
     if isinstance(message, Summary):
         return {"@type": "Summary", "text": message.message}
     return {"@type": SHOWN[type(message)], **plain(message)}
-
-
-def prose(messages: Sequence[Sent]) -> str:
-    """The answer as a text to read: what the model wrote, else the items as a list."""
-    if generated := _last(messages, GeneratedAnswer):
-        return generated.answer
-    lines = []
-    if summary := _last(messages, Summary):
-        lines.append(summary.message)
-    for n, item in enumerate(final_items(messages), 1):
-        lines.append(f"{n}. {item.name}: {' '.join(item.description.split())} ({item.url})")
-    nothing = _last(messages, NoResults)
-    return "\n".join(lines) or (nothing.message if nothing else "")
 
 
 def _last(messages: Sequence[Sent], kind: type[MessageT]) -> MessageT | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from core.errors import AskError
-from core.messages import AnswerDelta, Header, Results, Started
+from core.messages import AnswerDelta, Failure, Header, Results, Started
 from server.wire.base import Asking, Body, Frame, Sent, error_body, final_items, item_body, message_body
 
 
@@ -23,7 +23,8 @@ class Legacy:
         yield Frame(None, {**body, "query_id": self._query.query_id})
 
     def whole(self, messages: Sequence[Sent]) -> Body:
-        """One object: keys are the message types (of two the later), `results` the final items in order."""
+        """One object: keys are the message types (of two the later; of errors the first, the cause of the
+        others), `results` the final items in order."""
         answer: Body = {
             "query_id": self._query.query_id,
             "conversation_id": self._query.conversation_id,
@@ -36,7 +37,8 @@ class Legacy:
             if isinstance(message, Header):
                 # NLWeb's one-object answer has a header's text under another name than its stream.
                 body["message"] = message.content
-            answer[kind] = body
+            if not (isinstance(message, Failure) and kind in answer):
+                answer[kind] = body
         answer["results"] = [item_body(item) for item in final_items(messages)]
         return answer
 

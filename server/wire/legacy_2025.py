@@ -27,6 +27,7 @@ from core.messages import (
 )
 from server.wire.base import Asking, Frame, Sent
 from server.wire.legacy import Legacy
+from server.wire.words import by_points, details, facts, menu
 
 INTERMEDIATE = "intermediate_message"
 
@@ -56,21 +57,18 @@ class Legacy2025(Legacy):
             case ItemDetails():
                 self._shown.add((message.site, message.document_id))
                 (frame,) = super().frames(message)
-                told = f"{message.name}: {_text(message.details, '; ')}"
-                yield Frame(frame.name, {**frame.body, "message": told})
+                yield Frame(frame.name, {**frame.body, "message": details(message)})
                 return
             case EnsembleResult():
                 self._shown |= set(_put_together(message.result))
-                yield self._in_words(_menu(message.result.get("recommendations", {})))
+                yield self._in_words(menu(message.result.get("recommendations", {})))
             case CompareItems():
-                self._compared = Summary(_text(message.comparison))
+                self._compared = Summary(by_points(message.comparison))
             case NoResults() | Failure() | Irrelevant():
                 yield self._in_words(message.message)
             case Forgotten() | Memories():
-                facts = [str(one.get("text") or "") for one in message.items]
-                named = [fact for fact in facts if fact not in message.message]
                 # The one type of plain words that all of those pages leave standing without an item.
-                yield from super().frames(AskUser("\n".join([message.message, *named])))
+                yield from super().frames(AskUser("\n".join(facts(message))))
             case Complete():
                 yield from self._comparison()
         yield from super().frames(message)
@@ -83,25 +81,6 @@ class Legacy2025(Legacy):
         if self._compared is not None:
             told, self._compared = self._compared, None
             yield from super().frames(told)
-
-
-def _text(told: Any, between: str = "\n") -> str:
-    """What is told by points as lines."""
-    if isinstance(told, dict):
-        return between.join(f"{point}: {_text(said, ', ')}" for point, said in told.items())
-    if isinstance(told, list):
-        return between.join(_text(one, ", ") for one in told)
-    return str(told)
-
-
-def _menu(put_together: dict[str, Any]) -> str:
-    """Theme, items and tips of an ensemble on lines that are also read without line ends."""
-    lines = [str(put_together.get("theme") or "")]
-    for one in put_together.get("items", []):
-        told = f"{one.get('category') or ''}: {one.get('name') or ''}. {one.get('description') or ''}"
-        lines.append(told.removeprefix(": ").removesuffix(". "))
-    lines += map(str, put_together.get("overall_tips", []))
-    return "\n".join(line if line[-1] in ".!?。！？" else f"{line}." for line in lines if line)
 
 
 def _put_together(result: dict[str, Any]) -> Iterator[tuple[Any, Any]]:

@@ -15,7 +15,9 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 
 import core.feedback
@@ -128,6 +130,72 @@ def test_both_databases_have_the_same_columns_keys_and_indexes(tmp_path: Path, e
         engine.dispose()
     assert shapes[0] == shapes[1]
     assert {"documents", "turns", "memories", "feedback"} <= shapes[0].keys()
+
+
+OLD_ROWS = """
+INSERT INTO conversations (id, owner, conversation_id, title, last_n, created_at, used_at, board, board_seen,
+    board_next)
+VALUES (1, '8:key:shop:anna', 'c1', 'A soup', 1, 1000.0, 1000.0,
+    '[{"id": "1", "kind": "decision", "text": "soup", "turn": 1}]', 1, 2);
+INSERT INTO turns (conversation, n, query_id, asked, searched, shown, answer, sites, created_at)
+VALUES (1, 1, 'q1', 'a soup', 'a warm soup', '[]', 'Here.', '["kitchen"]', 1000.0);
+INSERT INTO messages (conversation, n, role, name, content, sites, created_at)
+VALUES (1, 2, 'user', '', 'hello', '[]', 1000.0);
+INSERT INTO memories (memory_id, realm, user_id, application, agent, thread, scope, bound_to, kind, subject,
+    attribute, text, digest, status, query_id, source_turn, metadata, created_at, updated_at, indexed)
+VALUES ('m1', 'key:shop', 'anna', '', '', '', 'user', '', 'fact', '', '', 'I love figs', 'd', 'active', 'q1',
+    '', '{}', 1000.0, 1000.0, 0);
+INSERT INTO memory_history (memory_id, realm, user_id, event, new_text, at)
+VALUES ('m1', 'key:shop', 'anna', 'ADD', 'I love figs', 1000.0)
+"""
+KEPT = {
+    "conversations": ["owner", "title", "board_next"],
+    "turns": ["n", "asked", "searched", "answer", "created_at"],
+    "messages": ["n", "content"],
+    "memories": ["memory_id", "text", "status"],
+    "memory_history": ["event", "new_text"],
+}
+
+
+def rows_of(engine: sa.Engine) -> dict[str, list[tuple[object, ...]]]:
+    with engine.connect() as connection:
+        return {
+            table: [
+                tuple(row) for row in connection.execute(sa.text(f"SELECT {', '.join(names)} FROM {table}"))
+            ]
+            for table, names in KEPT.items()
+        }
+
+
+def step(engine: sa.Engine, move: Callable[[Config, str], None], revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", "core:migrations")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        move(config, revision)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_rows_of_an_older_version_are_kept_on_the_way_up_and_down(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine = make_engine(None if kind == "sqlite" else request.getfixturevalue("empty_url"), tmp_path)
+    step(engine, command.upgrade, "0003")
+    with engine.begin() as connection:
+        for statement in OLD_ROWS.split(";"):
+            connection.exec_driver_sql(statement)
+    before = rows_of(engine)
+    assert all(len(rows) == 1 for rows in before.values())
+    migrate(engine)
+    assert rows_of(engine) == before
+    with engine.connect() as connection:
+        (turn,) = connection.execute(sa.select(turns.c.told, turns.c.used, turns.c.asks)).all()
+    assert tuple(turn) == ([], [], False)
+    step(engine, command.downgrade, "0003")
+    assert rows_of(engine) == before
+    migrate(engine)
+    assert rows_of(engine) == before
+    engine.dispose()
 
 
 OPENS = """

@@ -232,22 +232,22 @@ def test_how_much_was_found_is_read_before_the_answer(cut: int) -> None:
     assert (reader.found, read) == ("nothing", 'He said "found": "all".')
 
 
-def test_a_fact_that_does_not_fit_is_passed_over_and_not_the_end() -> None:
+async def test_a_fact_that_does_not_fit_is_passed_over_and_not_the_end() -> None:
     big = found("big", "x" * 5000)
-    chosen = choose([found("a"), big, found("b")], budget=1000)
+    chosen = await choose([found("a"), big, found("b")], budget=1000)
     assert [(source.n, source.item.name) for source in chosen] == [(1, "a"), (2, "b")]
-    assert choose([big], budget=1000) == []
+    assert await choose([big], budget=1000) == []
 
 
-def test_extractive_answer_takes_what_answers_and_lists_the_rest() -> None:
+async def test_extractive_answer_takes_what_answers_and_lists_the_rest() -> None:
     texts = [
         "Taggia has 14,032 people.",
         "Sanremo has 54,137 people.",
         "Lerici is on a gulf.",
         "More people.",
     ]
-    sources = choose([found(f"t{n}", text) for n, text in enumerate(texts)])
-    answer = extract(Query("How many people live in Taggia?", "q", "c"), sources)
+    sources = await choose([found(f"t{n}", text) for n, text in enumerate(texts)])
+    answer = await extract(Query("How many people live in Taggia?", "q", "c"), sources)
     assert "14,032 people. [1]" in answer.answer
     assert [item["n"] for item in answer.items] == [1]
     assert [item["n"] for item in answer.considered] == [2, 3, 4]
@@ -265,7 +265,7 @@ def test_extractive_answer_takes_what_answers_and_lists_the_rest() -> None:
         ("코펠은 몇 그램입니까?", "종달새: 코펠은 300그램이다. [7]"),
     ],
 )
-def test_an_extractive_answer_names_its_item_and_leaves_out_what_does_not_answer(
+async def test_an_extractive_answer_names_its_item_and_leaves_out_what_does_not_answer(
     question: str, said: str
 ) -> None:
     pages = [
@@ -277,33 +277,35 @@ def test_an_extractive_answer_names_its_item_and_leaves_out_what_does_not_answer
         ("云雀炉头", "云雀炉头\n折叠后可以放进杯子里。它只有七十克重。", "zh"),
         ("종달새", "종달새\n코펠은 300그램이다. 불은 없다.", "ko"),
     ]
-    sources = choose([found(name, text, language) for name, text, language in pages])
-    assert extract(Query(question, "q", "c"), sources).answer == said
+    sources = await choose([found(name, text, language) for name, text, language in pages])
+    assert (await extract(Query(question, "q", "c"), sources)).answer == said
 
 
-def test_where_only_a_name_answers_its_item_is_described() -> None:
-    sources = choose(
+async def test_where_only_a_name_answers_its_item_is_described() -> None:
+    sources = await choose(
         [
             found("Polenta", "Stir for an hour. It comes to the table hot.", "en"),
             found("Mesta, the Bean Soup of Porto", "Cooked apart, mixed in the bowl.\nCategory: Soup", "en"),
         ]
     )
-    answer = extract(Query("Which soup comes from Porto?", "q", "c"), sources)
+    answer = await extract(Query("Which soup comes from Porto?", "q", "c"), sources)
     assert answer.answer == "Mesta, the Bean Soup of Porto: Cooked apart, mixed in the bowl. [2]"
 
 
-def test_where_no_source_has_a_word_of_the_question_the_first_ones_are_shown() -> None:
-    sources = choose([found(f"t{n}", "It is blue.", "en") for n in range(5)])
-    answer = extract(Query("zzzz", "q", "c"), sources)
+async def test_where_no_source_has_a_word_of_the_question_the_first_ones_are_shown() -> None:
+    sources = await choose([found(f"t{n}", "It is blue.", "en") for n in range(5)])
+    answer = await extract(Query("zzzz", "q", "c"), sources)
     assert answer.answer == "t0: It is blue. [1]\n\nt1: It is blue. [2]\n\nt2: It is blue. [3]"
 
 
-def test_an_answer_that_cites_a_range_or_by_words_stands() -> None:
+async def test_an_answer_that_cites_a_range_or_by_words_stands() -> None:
     for written in ("It takes two hours [1-2].", "It takes two hours [1 and 2]."):
         answer = Written({1, 2})
         shown = answer.feed(written) + answer.close(nothing=False)
         assert shown == "It takes two hours [1][2]."
-        assert [one["n"] for one in whole(shown, choose([found("a"), found("b"), found("c")])).items] == [
+        assert [
+            one["n"] for one in whole(shown, await choose([found("a"), found("b"), found("c")])).items
+        ] == [
             1,
             2,
         ]

@@ -454,7 +454,8 @@ def test_what_is_not_to_be_remembered_is_not_asked_for_and_forgets_nothing_unask
         ("don't remember that I have a dog", False),
         ("don't remember that I have a dog any longer", True),
         ("stop remembering that I have a dog", True),
-        ("不用记住我住在上海", False),
+        ("不要记住我住在上海", False),
+        ("不用再记住我住在上海了", True),
         ("别再记得我住在上海", True),
         ("내가 개를 키운다고 기억하지 마", False),
         ("이제 내가 개를 키운다고 기억하지 마", True),
@@ -467,6 +468,44 @@ def test_a_wish_that_nothing_be_kept_forgets_by_itself_only_what_is_no_more_to_b
 ) -> None:
     request = one(text)
     assert (request.action, request.certain) == ("forget", certain)
+
+
+@pytest.mark.parametrize("text", ["不用记住我住在上海", "不用记住我喜欢香菜了", "不用記住我有狗"])
+def test_what_need_not_be_remembered_is_not_to_be_forgotten(text: str) -> None:
+    assert asked_of_memory(text).requests == ()
+    assert not may_ask_to_remember(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("나 오이 못 먹는 거 기억해", "나 오이 못 먹는다"),
+        ("나 오이 못 먹는 거 기억해 줘", "나 오이 못 먹는다"),
+        ("나 견과류 알레르기 있는 거 기억해", "나 견과류 알레르기 있다"),
+        ("Per favore, ricordi che sono vegetariano", "sono vegetariano"),
+        ("记住不吃香菜", "不吃香菜"),
+        ("请记住对花生过敏", "对花生过敏"),
+        ("記住不能喝牛奶", "不能喝牛奶"),
+    ],
+)
+def test_a_fact_is_found_in_what_people_say_in_short(text: str, fact: str) -> None:
+    request = one(text)
+    assert (request.action, request.text) == ("remember", fact)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "나 오이 못 먹는 거 기억해?",
+        "Ricordi che sono vegetariano?",
+        "记住买牛奶",
+        "记住不要迟到",
+        "记住不吃早饭不好",
+        "记住不喝酒开车",
+    ],
+)
+def test_a_question_or_a_rule_for_everybody_is_no_such_fact(text: str) -> None:
+    assert asked_of_memory(text).requests == ()
 
 
 def test_a_request_is_taken_back_in_the_same_message() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -14,7 +15,16 @@ from core.prompting.library import PromptLibrary
 from core.providers.base import Usage
 from core.providers.chat import chat_model
 from core.query import Query
-from core.ranking import ABSTRACT, AT_LENGTH, Ranker, Scored, as_prompted, in_short
+from core.ranking import (
+    _TRIMMED,
+    ABSTRACT,
+    AT_LENGTH,
+    TRIMMED_BYTES,
+    Ranker,
+    Scored,
+    as_prompted,
+    in_short,
+)
 from core.settings import LlmSettings
 from tests.fakes.openai_server import ScriptedModel
 from tests.fakes.sensible_model import SensibleModel, tagged_items
@@ -64,3 +74,33 @@ def test_an_abstract_of_a_long_page_has_room_for_the_passage_that_was_found() ->
     assert str(short["passage"]).startswith("The passage of 7. An old soup")
     assert short["name"] == "Soup 7."
     assert size(short) < ABSTRACT + 50 < size(whole)
+
+
+def test_replaced_item_is_shown_with_its_new_text_though_the_old_is_kept() -> None:
+    old = candidate(7)
+    item = orjson.dumps({"@type": "Recipe", "name": "Soup 7.", "description": "With saffron now."})
+    new = replace(old, document=replace(old.document, item=item))
+    for show in (as_prompted, in_short, as_prompted, in_short):
+        assert "saffron" not in json.dumps(show(old))
+        assert "saffron" in json.dumps(show(new))
+
+
+def test_a_passage_is_the_one_that_this_search_found() -> None:
+    page = candidate(7, chunks=9)
+    other = replace(page, n=3, text="What another search found in it.")
+    for show in (as_prompted, in_short):
+        first, second = show(page), show(other)
+        assert isinstance(first, dict)
+        assert isinstance(second, dict)
+        assert (first["passage"], second["passage"]) != (second["passage"], first["passage"])
+        assert second["passage"] == other.text
+        assert "passage" not in show(candidate(7))  # type: ignore[operator]
+
+
+def test_items_as_prompts_show_them_are_kept_within_a_bound() -> None:
+    filler = "x" * (TRIMMED_BYTES // 20)
+    for n in range(30):
+        item = orjson.dumps({"name": f"Soup {n}", "sku": filler})
+        one = candidate(n)
+        as_prompted(replace(one, document=replace(one.document, item=item)))
+        assert _TRIMMED.bytes <= TRIMMED_BYTES

@@ -103,8 +103,8 @@ def test_a_number_in_a_title_is_no_citation(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", FORGED)
-def test_a_number_in_a_text_is_no_citation_without_a_model_either(title: str) -> None:
+async def test_a_number_in_a_text_is_no_citation_without_a_model_either(title: str) -> None:
     first, second = source(1, title, f"{title} is a soup that is hot."), source(2, "Other", "")
-    answer = extract(Query("which soup is hot?", "q", "c"), [first])
+    answer = await extract(Query("which soup is hot?", "q", "c"), [first])
     said = whole(answer.answer, [first, second])
     assert [one["n"] for one in said.items] == [1]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import pytest
 
+from core.providers.base import Embedder, Vector
+from server.keys import RETRIEVER
 from tests.conftest import KITCHEN, Serve, read_frames, recipe
 from tests.fakes.openai_server import Fail, Hang, ModelRequest, ScriptedModel
 from tests.fakes.sensible_model import SensibleModel, tagged_items
@@ -304,6 +308,44 @@ async def test_provisional_results_come_first_without_scores(serve: Serve, model
     assert {item["ranking_type"] for item in first} == {"PROVISIONAL"}
     assert not [item for item in first if "score" in item]
     assert {item["ranking_type"] for item in frames.final} == {"FAST_TRACK"}
+
+
+class SlowAtFirst:
+    """An embedder that never gets to the end of the first question."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.spec, self.max_tokens = embedder.spec, embedder.max_tokens
+        self.first = True
+
+    async def documents(self, texts: Sequence[str], languages: Sequence[str]) -> list[Vector]:
+        return await self._embedder.documents(texts, languages)
+
+    async def query(self, text: str, language: str) -> Vector:
+        if self.first:
+            self.first = False
+            await asyncio.Event().wait()
+        return await self._embedder.query(text, language)
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+
+async def test_provisional_results_come_of_the_question_as_meant_if_that_is_known_first(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    legs = server.app[RETRIEVER]._legs
+    legs["bm25"] = replace(legs["bm25"], embedder=SlowAtFirst(legs["bm25"].embedder))
+    rewritten = {"requires_decontextualization": True, "decontextualized_query": "lemon tart"}
+    model.answer = answering(PrevQueryDecontextualizer=rewritten)
+    frames = await server.ask("and with lemon?", prev=["tart"], provisional=True)
+    assert frames.one("decontextualized_query")
+    first = frames.of("result_batch")[0]["results"]
+    assert {item["ranking_type"] for item in first} == {"PROVISIONAL"}
+    assert first[0]["name"] == "Lemon tart"
+    assert {item["ranking_type"] for item in frames.final} == {"REGULAR_TRACK"}
 
 
 # ---------------------------------------------------------------- a model that fails

@@ -211,3 +211,79 @@ async def test_the_application_is_no_site_that_the_caller_may_not_read(serve: Se
     assert told[0] == told[1]
     assert await texts(server, kiosk) == []
     await context(server, {"messages": said("hello"), "scopes": {"application": "docs"}}, kiosk)
+
+
+OK = {"role": "assistant", "content": "ok"}
+
+
+async def test_a_request_with_its_answer_behind_it_is_kept(server: Served) -> None:
+    told = await context(server, {"messages": [*said("remember that my oven is small"), OK]})
+    assert (told["stored"], len(told["remember"])) == (2, 1)
+    assert await texts(server) == ["my oven is small"]
+    both = said("remember that my roof leaks", "remember that my dog is brown")
+    told = await context(server, {"messages": [OK, *both, OK, {"role": "tool", "content": "x"}]})
+    assert [one["item_to_remember"] for one in told["remember"]] == ["my roof leaks", "my dog is brown"]
+    told = await context(server, {"messages": [OK]})
+    assert told["remember"] == []
+
+
+async def test_every_new_message_of_a_post_is_looked_at_in_order(server: Served) -> None:
+    asked = [*said("remember that I live in Genoa", id="m1"), {**OK, "id": "m2"}]
+    asked += [*said("remember that I live in Turin", id="m3"), {**OK, "id": "m4"}]
+    asked += said("hello", id="m5")
+    body = {"conversation_id": "c1", "messages": asked}
+    told = await context(server, body)
+    assert told["stored"] == 5
+    assert [one["item_to_remember"] for one in told["remember"]] == ["I live in Genoa", "I live in Turin"]
+    assert await texts(server) == ["I live in Turin"]
+    _, kept = await server.json("GET", "/memory", headers=ANNA)
+    await server.json("DELETE", f"/memory/{kept['memories'][0]['memory_id']}", headers=ANNA)
+    more = [*asked, *said("remember that my roof leaks", id="m6")]
+    told = await context(server, {**body, "messages": more})
+    assert (told["stored"], [one["item_to_remember"] for one in told["remember"]]) == (1, ["my roof leaks"])
+    assert await texts(server) == ["my roof leaks"]
+
+
+async def test_what_was_forgotten_does_not_come_back_with_the_history(server: Served) -> None:
+    history = [*said("remember that I love quince"), OK]
+    told = await context(server, {"messages": history})
+    await server.json("DELETE", f"/memory/{told['remember'][0]['memory_id']}", headers=ANNA)
+    history += [*said("what can I bake?"), OK, *said("something sweet")]
+    assert (await context(server, {"messages": history}))["remember"] == []
+    assert await texts(server) == []
+
+
+async def test_the_agent_is_noted_and_can_be_what_facts_are_bound_to(serve: Serve) -> None:
+    server = await serve(auth=AUTH, memory={"store_scope": "agent"})
+    body = {"messages": said("remember that I love puns"), "scopes": {"agent": "clown"}}
+    told = await context(server, body)
+    assert told["remember"][0]["scope"] == "agent"
+    sensitive = {**body, "messages": said("remember that I have diabetes")}
+    token = (await context(server, sensitive))["remember"][0]["confirm"]
+    assert (await server.json("POST", "/memory/confirm", json={"token": token}, headers=ANNA))[0] == 200
+    _, kept = await server.json("GET", "/memory", headers=ANNA)
+    assert {(one["agent"], one["scope"]) for one in kept["memories"]} == {("clown", "agent")}
+    hello = {"messages": said("I love hello")}
+    assert len((await context(server, {**hello, "scopes": {"agent": "clown"}}))["memories"]) == 2
+    assert (await context(server, {**hello, "scopes": {"agent": "judge"}}))["memories"] == []
+    # Where no agent is named there is none to bind it to.
+    told = await context(server, {"messages": said("remember that my roof leaks")})
+    assert told["remember"][0]["scope"] == "user"
+
+
+async def test_an_agent_is_noted_whatever_facts_are_bound_to(server: Served) -> None:
+    body = {"messages": said("remember that I love puns"), "scopes": {"agent": "clown"}}
+    await context(server, body)
+    _, kept = await server.json("GET", "/memory", headers=ANNA)
+    assert [(one["agent"], one["scope"]) for one in kept["memories"]] == [("clown", "user")]
+
+
+async def test_memory_that_is_off_gives_agents_nothing_of_it(serve: Serve) -> None:
+    server = await serve(auth=AUTH, memory={"mode": "off"})
+    body = {"messages": [{"role": "user", "content": "I love puns"}], "user_id": "anna"}
+    program = {"Authorization": f"Bearer {KEY}"}
+    assert (await server.json("POST", "/v3/memories/add/", json=body, headers=program))[0] == 200
+    told = await context(server, {"messages": said("remember that puns are what I love")})
+    assert (told["memories"], told["remember"], told["stored"]) == ([], [], 1)
+    assert "puns" not in told["text"]
+    assert await texts(server) == ["I love puns"]

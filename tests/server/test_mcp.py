@@ -269,6 +269,9 @@ IMPOSSIBLE: list[tuple[str, dict[str, Any], str]] = [
     ("fetch", {"id": "KITCHEN/x"}, "id"),
     ("ask", {"query": "stew", "tags": [{"__x": "y"}]}, "tags"),
     ("who", {"query": ""}, "query"),
+    ("ask", {"query": " \n"}, "query"),
+    ("search", {"query": " \n"}, "query"),
+    ("who", {"query": " \n"}, "query"),
 ]
 
 

@@ -11,6 +11,7 @@ import jsonschema_rs
 import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
 from tests.conftest import KITCHEN, Serve, Served
 from tests.fakes.openai_server import Fail, ScriptedModel
@@ -133,3 +134,43 @@ async def test_nobody_known_has_no_memory(server: Served, name: str) -> None:
         result = await nobody.call_tool(name, arguments[name])
     assert result.is_error
     assert "nobody is known" in said(result)
+
+
+async def test_where_memory_is_off_there_are_no_tools_of_it(serve: Serve) -> None:
+    server = await serve(auth=AUTH, memory={"mode": "off"})
+    async with speaking(server, ANNA) as anna:
+        names = {tool.name for tool in (await anna.list_tools()).tools}
+        assert (names & MEMORY_TOOLS, "ask" in names) == (set(), True)
+        for name in MEMORY_TOOLS:
+            with pytest.raises(MCPError, match="there is no tool"):
+                await anna.call_tool(name, {})
+
+
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+def called(name: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+async def test_nobody_known_is_told_where_to_sign_in_by_the_tools_that_need_it(serve: Serve) -> None:
+    people = {"issuer": "https://login.example/", "audience": ["askable"], "key": "a-long-secret-" * 4}
+    server = await serve(auth={**AUTH, "jwt": people})
+    await server.load("kitchen", KITCHEN)
+    async with httpx2.AsyncClient(headers=HEADERS, timeout=30) as http:
+        for name in MEMORY_TOOLS:
+            for body in (called(name), [called("ask", query="x"), called(name)]):
+                answer = await http.post(f"{server.url}/mcp", json=body)
+                assert answer.status_code == 401, name
+                challenge = answer.headers["WWW-Authenticate"]
+                where = challenge.split('resource_metadata="')[1].split('"')[0]
+                assert (await http.get(where)).json()["resource"] == f"{server.url}/mcp"
+        for body in (called("search", query="curry"), {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}):
+            assert (await http.post(f"{server.url}/mcp", json=body)).status_code == 200
+        # A program that names no user has no use for a place where people sign in.
+        key = {"Authorization": ANNA["Authorization"]}
+        answer = await http.post(f"{server.url}/mcp", json=called("recall"), headers=key)
+        assert answer.status_code == 200
+    async with speaking(server, ANNA) as anna:
+        assert (await call(anna, "recall"))["memories"] == []

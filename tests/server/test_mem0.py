@@ -8,6 +8,7 @@ import subprocess
 import venv
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -319,7 +320,7 @@ AFTER_ANNAS: list[tuple[str, str, Any, int]] = [
     ("DELETE", "/v1/memories/{memory_id}/", None, 404),
     ("DELETE", "/v1/memories/?user_id=anna", None, 403),
     ("DELETE", "/v2/entities/user/anna/", None, 403),
-    ("DELETE", "/v2/entities/{type}/{id}/", None, 404),
+    ("DELETE", "/v2/entities/{type}/{id}/", None, 200),
     ("PUT", "/v1/batch/", {"memories": [{"memory_id": "{memory_id}", "text": "mine now"}]}, 404),
     ("DELETE", "/v1/batch/", {"memories": [{"memory_id": "{memory_id}"}]}, 404),
 ]
@@ -371,3 +372,316 @@ async def test_other_ids_of_a_request_for_one_user_are_that_users_alone(server: 
     assert (await server.json("DELETE", "/v1/memories/", headers=bob))[0] == 400
     assert (await server.json("DELETE", "/v2/entities/app/docs/", headers=bob))[0] == 200
     assert await texts(server, app_id="docs") == ["I live in Genoa"]
+
+
+# ---------------------------------------------------------------- what clients send beside plain sentences
+
+
+async def test_a_message_without_words_is_no_error_and_nothing_to_store(server: Served) -> None:
+    for n, text in enumerate(["👍", "?", ":)", "...", "  ", None]):
+        for role, infer in [("user", True), ("user", False), ("assistant", False)]:
+            silent = {"content": text, "role": role}
+            body = {"user_id": f"u{n}{role}{infer}", "messages": [silent], "infer": infer}
+            assert await call(server, "POST", "/v1/memories/", body) == (200, []), text
+            body["messages"] = [
+                {"role": "user", "content": "My oven is small"},
+                silent,
+                {"role": "user", "content": "I live in Genoa"},
+            ]
+            status, added = await call(server, "POST", "/v1/memories/", body)
+            assert (status, [one["memory"] for one in added]) == (
+                200,
+                ["My oven is small", "I live in Genoa"],
+            )
+
+
+async def test_a_message_without_words_asks_no_model(serve: Serve, model: ScriptedModel) -> None:
+    server = await serve(auth=AUTH, model=model)
+    body = {**SCOPED, "messages": [{"content": "👍", "role": "user"}]}
+    assert await call(server, "POST", "/v1/memories/", body) == (200, [])
+    assert model.requests == []
+
+
+async def test_one_message_that_is_refused_leaves_nothing_of_the_others(server: Served) -> None:
+    for bad, field in [
+        ({"role": "user", "content": 5}, "messages[1].content"),
+        ({"role": "user", "content": "word " * 4001}, "messages[1].content"),
+        ("text", "messages[1]"),
+    ]:
+        body = {"messages": [{"role": "user", "content": "I live in Genoa"}, bad], "user_id": "anna"}
+        status, told = await call(server, "POST", "/v3/memories/add/", body)
+        assert (status, told["error"]["field"]) == (400, field)
+        assert await texts(server, user_id="anna") == []
+
+
+async def test_what_is_stored_as_it_is_is_stored_whole(server: Served) -> None:
+    long = " ".join(f"I own boat number {n}." for n in range(800))
+    memory_id = await add(server, long, user_id="anna", infer=False)
+    assert await texts(server, user_id="anna") == [long]
+    path = f"/v1/memories/{memory_id}/"
+    status, changed = await call(server, "PUT", path, {"text": f"{long} All blue."})
+    assert (status, changed["memory"]) == (200, f"{long} All blue.")
+    status, told = await call(server, "PUT", path, {"text": "word " * 5000})
+    assert (status, told["error"]["field"]) == (400, "text")
+
+
+# ---------------------------------------------------------------- numbers, days and depths
+
+MANY = "9" * 5000
+
+
+REFUSED: list[tuple[str, str, Any, str]] = [
+    ("GET", f"/v1/memories/?user_id=anna&limit={MANY}", None, "limit"),
+    ("GET", "/v1/memories/?user_id=anna&limit=-1", None, "limit"),
+    ("GET", "/v1/memories/?user_id=anna&limit=1_0", None, "limit"),
+    ("GET", f"/v1/memories/?user_id=anna&page={MANY}", None, "page"),
+    ("GET", "/v1/memories/?user_id=anna&page=0", None, "page"),
+    ("GET", f"/v1/memories/?user_id=anna&page=1&page_size={MANY}", None, "page_size"),
+    ("GET", f"/v1/memories/?user_id=anna&start_date={MANY}", None, "start_date"),
+    ("GET", "/v1/memories/?user_id=anna&end_date=soon", None, "end_date"),
+    ("GET", "/v1/memories/?user_id=anna&categories=food", None, "categories"),
+    ("POST", f"/v3/memories/?page={MANY}", {"user_id": "anna"}, "page"),
+    ("POST", "/v3/memories/", {"user_id": "anna", "categories": ["food"]}, "categories"),
+    ("POST", "/v3/memories/", {"user_id": "anna", "start_date": 10**18}, "start_date"),
+    ("POST", "/v3/memories/search/", {"user_id": "anna", "query": "x", "top_k": 10**18}, "top_k"),
+    ("POST", "/v3/memories/search/", {"user_id": "anna", "query": "x", "top_k": 1.5}, "top_k"),
+    ("POST", "/v3/memories/search/", {"user_id": "anna", "query": "x", "top_k": True}, "top_k"),
+    ("POST", "/v3/memories/search/", {"user_id": "anna", "query": "x", "top_k": MANY}, "top_k"),
+    ("POST", "/v3/memories/search/", {"user_id": "anna", "query": "x", "threshold": 1e300}, "threshold"),
+    ("POST", "/v3/memories/search/", {"user_id": "anna", "query": "x", "threshold": "1"}, "threshold"),
+    (
+        "POST",
+        "/v3/memories/search/",
+        {"user_id": "anna", "query": "x", "categories": ["a"]},
+        "categories",
+    ),
+    ("DELETE", "/v1/memories/?user_id=anna&start_date=2020-01-01", None, "start_date"),
+    ("DELETE", "/v1/memories/?user_id=anna&metadata=x", None, "metadata"),
+    ("DELETE", "/v1/memories/{memory_id}/?delete_linked=perhaps", None, "delete_linked"),
+]
+
+
+async def test_a_number_or_filter_that_is_none_is_refused_by_its_name(server: Served) -> None:
+    memory_id = await add(server, "I live in Genoa", user_id="anna")
+    for method, path, body, field in REFUSED:
+        status, told = await call(server, method, path.format(memory_id=memory_id), body)
+        assert (status, told["error"]["field"]) == (400, field), (path[:80], body)
+    assert await texts(server, user_id="anna") == ["I live in Genoa"]
+
+
+NO_VALUES: list[tuple[str, Any]] = [
+    ("expiration_date", MANY),
+    ("expiration_date", 20300101),
+    ("expiration_date", "10000-01-01"),
+    ("expiration_date", "2030-02-30"),
+    ("expiration_date", "2001-01-01"),
+    ("expiration_date", "0001-01-01"),
+    ("timestamp", 10**18),
+    ("timestamp", -1),
+    ("timestamp", True),
+    ("timestamp", MANY),
+    ("timestamp", "0001-01-01T00:00:00+14:00"),
+    ("metadata", ["a"]),
+    ("infer", "no"),
+]
+
+
+async def test_a_day_or_moment_that_is_none_is_refused_when_adding_and_changing(server: Served) -> None:
+    memory_id = await add(server, "I live in Genoa", user_id="anna")
+    path = f"/v1/memories/{memory_id}/"
+    before = await call(server, "GET", path)
+    for name, value in NO_VALUES:
+        body = {"messages": [{"role": "user", "content": "I own a boat"}], "user_id": "anna", name: value}
+        status, told = await call(server, "POST", "/v3/memories/add/", body)
+        assert (status, told["error"]["field"]) == (400, name), value
+        if name != "infer":
+            status, told = await call(server, "PUT", path, {"text": "I own a boat", name: value})
+            assert (status, told["error"]["field"]) == (400, name), value
+    assert await call(server, "GET", path) == before
+    assert await texts(server, user_id="anna") == ["I live in Genoa"]
+
+
+@pytest.mark.both_databases
+async def test_the_last_day_there_is_is_a_day(serve: Serve) -> None:
+    server = await serve(auth=AUTH)
+    memory_id = await add(server, "I live in Genoa", user_id="anna", expiration_date="9999-12-31")
+    path = f"/v1/memories/{memory_id}/"
+    status, one = await call(server, "GET", path)
+    assert (status, one["expiration_date"]) == (200, "9999-12-31")
+    for day in ("2035-01-02", "9999-12-31"):
+        status, one = await call(server, "PUT", path, {"expiration_date": day})
+        assert (status, one["expiration_date"]) == (200, day)
+    _, listed = await server.json("GET", "/memory", headers=speaking("anna"))
+    assert [fact["text"] for fact in listed["memories"]] == ["I live in Genoa"]
+
+
+def nested(levels: int, value: Any = 1) -> dict[str, Any]:
+    for _ in range(levels):
+        value = {"a": value}
+    assert isinstance(value, dict)
+    return value
+
+
+async def test_metadata_that_is_too_deep_to_be_sent_is_not_stored(server: Served) -> None:
+    message = [{"role": "user", "content": "I own a boat"}]
+    memory_id = await add(server, "I live in Genoa", user_id="anna", agent_id="a1", metadata=nested(20))
+    anna = speaking("anna")
+    for metadata in (nested(21), nested(300), {"a": [[nested(250)]]}):
+        for method, path, body in [
+            ("POST", "/v3/memories/add/", {"messages": message, "user_id": "anna", "metadata": metadata}),
+            ("PUT", f"/v1/memories/{memory_id}/", {"metadata": metadata}),
+            ("PUT", "/v1/batch/", {"memories": [{"memory_id": memory_id, "metadata": metadata}]}),
+            ("POST", "/memory", {"text": "I own a boat", "metadata": metadata}),
+            ("PATCH", f"/memory/{memory_id}", {"metadata": metadata}),
+        ]:
+            headers = anna if path.startswith("/memory") else token()
+            status, told = await server.json(method, path, json=body, headers=headers)
+            assert (status, told["error"]["field"]) == (400, "metadata"), path
+    for path in ("/memory", "/memory/export"):
+        status, told = await server.json("GET", path, headers=anna)
+        assert (status, [one["metadata"] for one in told["memories"]]) == (200, [nested(20)])
+    assert await texts(server, agent_id="a1") == ["I live in Genoa"]
+
+
+async def test_filters_that_are_too_deep_or_too_many_are_refused(server: Served) -> None:
+    deep: dict[str, Any] = {"user_id": "anna"}
+    for _ in range(300):
+        deep = {"AND": [deep]}
+    many = {"in": [f"u{n}" for n in range(20_000)]}
+    for filters in (deep, {"user_id": many, "agent_id": many}, {"OR": [{"user_id": many}]}):
+        status, told = await call(server, "POST", "/v3/memories/", {"filters": filters})
+        assert (status, told["error"]["field"]) == (400, "filters")
+
+
+# ---------------------------------------------------------------- what was given is taken into account
+
+
+async def test_metadata_is_looked_for_in_all_memories(server: Served) -> None:
+    for n in range(15):
+        more = {"metadata": {"n": n}, "infer": False}
+        await add(server, f"I cook pasta dish number {n} with sauce", user_id="anna", **more)
+    for n in (0, 7, 14):
+        body = {"query": "pasta dish sauce", "filters": {"user_id": "anna", "metadata": {"n": n}}, "top_k": 1}
+        _, found = await call(server, "POST", "/v3/memories/search/", body)
+        assert [one["metadata"]["n"] for one in found["results"]] == [n]
+
+
+async def test_lists_and_searches_keep_to_the_days(server: Served) -> None:
+    for year in (2021, 2022, 2023):
+        at = f"{year}-05-06T07:08:09+00:00"
+        await add(server, f"I bought a boat in {year}", user_id="anna", timestamp=at)
+    days = {"start_date": "2022-05-06", "end_date": "2022-05-06"}
+    query = {"query": "boat", "user_id": "anna"}
+    for more, years in [
+        (days, [2022]),
+        ({"start_date": "2022-05-07"}, [2023]),
+        ({"end_date": "2022-05-06T07:08:09Z"}, [2021, 2022]),
+        ({"start_date": "2030-01-01", "end_date": "2031-01-01"}, []),
+    ]:
+        expected = [f"I bought a boat in {year}" for year in years]
+        _, page = await call(server, "POST", "/v3/memories/?page_size=10", {"user_id": "anna", **more})
+        assert (page["count"], sorted(one["memory"] for one in page["results"])) == (len(years), expected)
+        _, found = await call(server, "POST", "/v1/memories/search/", {**query, **more})
+        assert sorted(one["memory"] for one in found) == expected
+        told = urlencode({"user_id": "anna", **more})
+        _, listed = await call(server, "GET", f"/v1/memories/?{told}")
+        assert sorted(one["memory"] for one in listed) == expected
+
+
+async def test_a_list_can_be_followed_page_by_page(server: Served) -> None:
+    for n in range(5):
+        await add(server, f"I own boat number {n}", user_id="anna b&c", run_id="t1")
+    found: list[str] = []
+    path = f"/v1/memories/?{urlencode({'user_id': 'anna b&c', 'run_id': 't1', 'page': 1, 'page_size': 2})}"
+    while path:
+        status, page = await call(server, "GET", path)
+        assert status == 200, page
+        found += [one["memory"] for one in page["results"]]
+        path = (page["next"] or "").removeprefix(server.url)
+    assert sorted(found) == [f"I own boat number {n}" for n in range(5)]
+    status, before = await call(server, "GET", page["previous"].removeprefix(server.url))
+    assert (status, len(before["results"])) == (200, 2)
+
+
+@pytest.mark.both_databases
+async def test_a_batch_is_changed_as_a_whole_or_not_at_all(serve: Serve) -> None:
+    server = await serve(auth=AUTH)
+    one = await add(server, "My car is red", user_id="anna")
+    two = await add(server, "My dog is brown", user_id="anna")
+    three = await add(server, "My kite is long", user_id="anna")
+    wrong: list[dict[str, Any]] = [
+        {"memory_id": two, "text": "I own a boat", "metadata": {"user_id": "bo"}},
+        {"memory_id": two, "text": "I own a boat", "expiration_date": "2001-01-01"},
+        {"memory_id": two, "text": "?"},
+        {"memory_id": two},
+        {"memory_id": two, "text": "My kite is long"},
+        {"memory_id": two, "text": "My car is blue"},
+        {"memory_id": two, "text": "word " * 5000},
+        {"memory_id": "nowhere", "text": "I own a boat"},
+    ]
+    for second in wrong:
+        batch = [{"memory_id": one, "text": "My car is blue"}, second]
+        status, _ = await call(server, "PUT", "/v1/batch/", {"memories": batch})
+        assert status == (404 if second["memory_id"] == "nowhere" else 400), second
+        assert await texts(server, user_id="anna") == ["My car is red", "My dog is brown", "My kite is long"]
+    steps = (await call(server, "GET", f"/v1/memories/{one}/history/"))[1]
+    assert [step["event"] for step in steps] == ["ADD"]
+    batch = [{"memory_id": one, "text": "My car is blue"}, {"memory_id": two, "text": "My dog is black"}]
+    batch.append({"memory_id": three, "metadata": {"n": 1}})
+    assert (await call(server, "PUT", "/v1/batch/", {"memories": batch}))[0] == 200
+    assert await texts(server, user_id="anna") == ["My car is blue", "My dog is black", "My kite is long"]
+    query = {"query": "black dog", "user_id": "anna"}
+    assert (await call(server, "POST", "/v1/memories/search/", query))[1][0]["id"] == two
+
+
+@pytest.mark.both_databases
+async def test_what_was_superseded_goes_with_the_memory_where_that_is_asked(serve: Serve) -> None:
+    server = await serve(auth=AUTH)
+    chain = [await add(server, f"I live in {town}", user_id="anna") for town in ("Genoa", "Turin", "Milan")]
+    other = await add(server, "I live in Rome", user_id="bo")
+    path = f"/v1/memories/{chain[-1]}/?delete_linked=true"
+    assert (await call(server, "DELETE", path))[0] == 200
+    for memory_id in chain:
+        assert (await call(server, "GET", f"/v1/memories/{memory_id}/"))[0] == 404
+        steps = (await call(server, "GET", f"/v1/memories/{memory_id}/history/"))[1]
+        assert {step["old_memory"] for step in steps} | {step["new_memory"] for step in steps} == {None}
+    assert (await call(server, "DELETE", path))[0] == 404
+    assert (await call(server, "GET", f"/v1/memories/{other}/"))[0] == 200
+    older = await add(server, "I live in Oslo", user_id="cy")
+    newer = await add(server, "I live in Bergen", user_id="cy")
+    assert (await call(server, "DELETE", f"/v1/memories/{newer}/"))[0] == 200
+    assert (await call(server, "GET", f"/v1/memories/{older}/"))[0] == 200
+
+
+async def test_deleting_every_entity_of_the_list_is_no_error(server: Served) -> None:
+    await add(server, "I live in Rome", user_id="anna", agent_id="a/b", app_id="shop", run_id="r1")
+    _, listed = await call(server, "GET", "/v1/entities/")
+    counts = []
+    for one in listed["results"]:
+        path = f"/v2/entities/{one['type']}/{quote(one['name'], safe='')}/"
+        status, told = await call(server, "DELETE", path)
+        assert status == 200, path
+        counts.append(told["deleted"])
+    assert counts == [1, 0, 0, 0]
+    assert (await call(server, "GET", "/v1/entities/"))[1]["results"] == []
+
+
+async def test_an_expiration_of_null_clears_the_one_that_was_given(server: Served) -> None:
+    usual = await add(server, "I own a boat", user_id="anna")
+    memory_id = await add(server, "I live in Genoa", user_id="anna", expiration_date="2035-01-02")
+    path = f"/v1/memories/{memory_id}/"
+    lasting = (await call(server, "GET", f"/v1/memories/{usual}/"))[1]["expiration_date"]
+    for change in ({"expiration_date": None}, {"text": "I live in Turin", "expiration_date": None}):
+        await call(server, "PUT", path, {"expiration_date": "2035-01-02"})
+        status, one = await call(server, "PUT", path, change)
+        assert (status, one["expiration_date"]) == (200, lasting)
+    assert one["memory"] == "I live in Turin"
+
+
+async def test_a_timestamp_says_when_a_memory_was_made(server: Served) -> None:
+    memory_id = await add(server, "I live in Genoa", user_id="anna", timestamp=1_600_000_000)
+    path = f"/v1/memories/{memory_id}/"
+    assert (await call(server, "GET", path))[1]["created_at"] == "2020-09-13T12:26:40+00:00"
+    status, one = await call(server, "PUT", path, {"timestamp": "2021-01-01T00:00:00+00:00"})
+    assert (status, one["created_at"]) == (200, "2021-01-01T00:00:00+00:00")
+    assert one["memory"] == "I live in Genoa"

@@ -9,7 +9,7 @@ import pytest
 from server.auth import COOKIE
 from tests.conftest import KITCHEN, Serve, Served
 from tests.fakes.openai_server import ScriptedModel
-from tests.fakes.sensible_model import SensibleModel
+from tests.fakes.sensible_model import SensibleModel, values_of
 
 SAID = "Please remember that I am vegetarian"
 
@@ -64,6 +64,28 @@ async def test_next_conversation_uses_the_fact_in_rewriting_and_ranking(
     assert "I am vegetarian" in prompts["RankingPrompt"]
 
 
+async def test_a_summary_and_a_comparison_are_written_with_what_is_known(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    await confirmed(server)
+    compared = {"comparison_query": True, "item1_name": "Tofu curry", "item2_name": "Lemon tart"}
+    model.answer = SensibleModel(
+        replies={
+            "SummarizeResultsPrompt": {"summary": "Stews."},
+            "DetectComparisonPrompt": lambda asked: compared if "compare" in asked.prompt else {},
+            "CompareItemsPrompt": {"comparison": "One is sweet."},
+        }
+    )
+    await server.ask("tofu curry", site="kitchen", mode="summarize")
+    await server.ask("compare the tofu curry and the lemon tart", site="kitchen")
+    prompts = {r.schema_name: r.prompt for r in model.requests}
+    for written in ("SummarizeResultsPrompt", "CompareItemsPrompt"):
+        (known,) = values_of(prompts[written], "request.memory")
+        assert "I am vegetarian" in known, written
+
+
 async def test_another_browser_never_sees_the_fact(serve: Serve, model: ScriptedModel) -> None:
     server = await serve(model=model)
     await server.load("kitchen", KITCHEN)
@@ -111,7 +133,8 @@ async def test_confirming_twice_and_saying_twice_keep_one_fact(serve: Serve) -> 
     for _ in range(2):
         _, kept = await server.json("POST", "/memory/confirm", json={"token": told["confirm"]})
         ids.add(kept["memory_id"])
-    ids.add((await confirmed(server, "remember that I am  Vegetarian."))["memory_id"])
+    again = (await server.ask("remember that I am  Vegetarian.")).one("remember")
+    assert (again["memory_id"], "confirm" in again) == (None, False)  # it is known: nothing to agree to
     assert len(ids) == 1
     assert len((await server.ask("dinner")).one("used_memories")["items"]) == 1
 

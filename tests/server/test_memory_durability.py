@@ -10,7 +10,7 @@ import signal
 import socket
 import sqlite3
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +20,18 @@ import aiohttp
 import orjson
 import pytest
 
-from core.providers.base import SparseVector
+from core.memory import COLLECTION
+from core.providers.base import SparseVector, Where
 from core.providers.bm25 import Bm25Embedder
+from core.query import Identity
 from server import remembering
-from server.keys import CLOCK, DATABASE, ERASURE, FACTS
+from server.keys import CLOCK, CONVERSATIONS, DATABASE, ERASURE, FACTS
 from tests.conftest import ADMIN, KITCHEN, ROOT, Serve, Served
 from tests.core.memory.support import held
 from tests.fakes.openai_server import Hang, ModelRequest, ScriptedModel
+from tests.fakes.qdrant_server import fake_qdrant
 from tests.fakes.sensible_model import SensibleModel
+from tests.postgres import Postgres
 from tests.server.test_memory_rest import ANNA, AUTH, BO, ask, keep, kitchen, texts
 from tests.zygote import Command
 
@@ -89,6 +93,157 @@ async def test_confirmations_at_once_keep_one_fact(serve: Serve) -> None:
     assert {(status, told["text"]) for status, told in done} == {(200, "I have diabetes")}
     assert len({told["memory_id"] for _, told in done}) == 1
     assert await texts(server) == ["I have diabetes"]
+
+
+# ---------------------------------------------------------------- what is on its way
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    with postgres.database() as url:
+        yield url
+
+
+class Slow:
+    """A model that answers like a sensible one, but the next question for `prompt` only when it may."""
+
+    def __init__(self, prompt: str) -> None:
+        self.prompt = prompt
+        self.asked, self.may = asyncio.Event(), asyncio.Event()
+        self._sensible = SensibleModel()
+
+    def __call__(self, request: ModelRequest) -> Any:
+        if request.schema_name == self.prompt and not self.may.is_set():
+            self.asked.set()
+            return 0.005  # asked again then
+        return self._sensible(request)
+
+
+async def by_question(server: Served) -> None:
+    await ask(server, "Remember that I own a zanzibarboat", conversation_id="c1")
+
+
+async def by_mere_question(server: Served) -> None:
+    await ask(server, "stew", conversation_id="c1")
+
+
+async def by_context(server: Served) -> None:
+    said = [{"role": "user", "content": "Remember that I own a zanzibarboat"}]
+    body = {"conversation_id": "c1", "messages": said}
+    await server.json("POST", "/context", json=body, headers=ANNA)
+
+
+async def by_tool(server: Served) -> None:
+    called = {"name": "remember", "arguments": {"text": "I own a zanzibarboat"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with server.session.post(f"{server.url}/mcp", json=body, headers=ANNA | accept) as response:
+        await response.read()
+
+
+async def by_mem0(server: Served) -> None:
+    body = {"messages": "I own a zanzibarboat", "user_id": "anna"}
+    key = {"Authorization": ANNA["Authorization"]}
+    await server.json("POST", "/v3/memories/add/", json=body, headers=key)
+
+
+async def by_hand(server: Served) -> None:
+    await server.json("POST", "/memory", json={"text": "I own a zanzibarboat"}, headers=ANNA)
+
+
+WAYS = [
+    (by_question, "DetectMemoryRequestPrompt"),
+    (by_mere_question, "RankingPrompt"),
+    (by_context, "DetectMemoryRequestPrompt"),
+    (by_tool, "DetectMemoryRequestPrompt"),
+    (by_mem0, "MemoryExtractionPrompt"),
+    (by_hand, "MemoryConflictPrompt"),
+]
+
+
+async def has_nothing(server: Served) -> None:
+    """The person has no fact, no conversation, and nothing in the search engine."""
+    assert await texts(server) == []
+    assert (await server.json("GET", "/conversations", headers=ANNA))[1]["conversations"] == []
+    held_of_anna = Where({"identity": Identity("key:shop", "anna").key})
+    assert await server.app[FACTS]._store.count(COLLECTION, held_of_anna) == 0
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("way", "prompt"), WAYS)
+async def test_what_is_on_its_way_is_not_kept_after_an_erasure(
+    serve: Serve, model: ScriptedModel, way: Callable[[Served], Any], prompt: str
+) -> None:
+    server = await kitchen(serve, model=model)
+    model.answer = slow = Slow(prompt)
+    await keep(server, "I own a bicycle")
+    on_its_way = asyncio.create_task(way(server))
+    await asyncio.wait_for(slow.asked.wait(), WAIT_S)
+    erasing = asyncio.create_task(server.json("DELETE", "/memory?all=true", headers=ANNA))
+    # What is being kept at this moment is waited for.
+    await asyncio.wait({erasing}, timeout=0 if prompt == "MemoryConflictPrompt" else None)
+    slow.may.set()
+    await on_its_way
+    assert (await erasing)[0] == 200
+    await has_nothing(server)
+    await keep(server, "I own a kayak")
+    assert await texts(server) == ["I own a kayak"]
+
+
+async def test_what_another_server_has_on_its_way_is_not_kept_after_an_erasure(
+    postgres_url: str, serve: Serve, model: ScriptedModel, tmp_path: Path
+) -> None:
+    folder = tmp_path / "qdrant"
+    folder.mkdir()
+    async with fake_qdrant(folder) as qdrant:
+        shared: dict[str, Any] = {
+            "model": model,
+            "auth": {**AUTH, "secret": "a-secret-of-two-servers"},
+            "database": {"url": postgres_url},
+            "qdrant": {"url": qdrant.url},
+        }
+        one, other = [await serve(folder=folder, **shared) for folder in ("one", "other")]
+        await one.load("kitchen", KITCHEN)
+        for way, prompt in WAYS:
+            await keep(one, "I own a bicycle")
+            model.answer = slow = Slow(prompt)
+            on_its_way = asyncio.create_task(way(one))
+            await asyncio.wait_for(slow.asked.wait(), WAIT_S)
+            assert (await other.json("DELETE", "/memory?all=true", headers=ANNA))[0] == 200
+            slow.may.set()
+            await on_its_way
+            await one.app[CONVERSATIONS].stored()
+            await has_nothing(one)
+        for running in (one, other):
+            await running.runner.cleanup()
+
+
+async def test_answer_on_its_way_does_not_bring_back_a_conversation_that_another_server_deleted(
+    postgres_url: str, serve: Serve, model: ScriptedModel, tmp_path: Path
+) -> None:
+    folder = tmp_path / "qdrant"
+    folder.mkdir()
+    async with fake_qdrant(folder) as qdrant:
+        shared: dict[str, Any] = {
+            "model": model,
+            "auth": {**AUTH, "secret": "a-secret-of-two-servers"},
+            "database": {"url": postgres_url},
+            "qdrant": {"url": qdrant.url},
+        }
+        one, other = [await serve(folder=folder, **shared) for folder in ("one", "other")]
+        await one.load("kitchen", KITCHEN)
+        model.answer = SensibleModel()
+        await ask(one, "stew", conversation_id="c1")
+        model.answer = slow = Slow("RankingPrompt")
+        on_its_way = asyncio.create_task(ask(one, "curry", conversation_id="c1"))
+        await asyncio.wait_for(slow.asked.wait(), WAIT_S)
+        assert (await other.json("DELETE", "/conversations/c1", headers=ANNA))[0] == 200
+        slow.may.set()
+        await on_its_way
+        await one.app[CONVERSATIONS].stored()
+        assert (await other.json("GET", "/conversations/c1", headers=ANNA))[0] == 404
+        for running in (one, other):
+            await running.runner.cleanup()
 
 
 # ---------------------------------------------------------------- erasures again
@@ -202,6 +357,49 @@ async def test_no_file_holds_text_or_word_hashes_of_what_is_gone(
     assert held(data, [b"zanzibarquince"]) == set()
     _, found = await server.json("GET", "/memory?query=rice", headers=BO)
     assert [fact["text"] for fact in found["memories"]] == ["I love rice"]
+
+
+async def forget_all_by_mem0(server: Served) -> None:
+    body = {"messages": "My zanzibarquince is red", "user_id": "anna", "infer": False}
+    key = {"Authorization": ANNA["Authorization"]}
+    await server.json("POST", "/v3/memories/add/", json=body, headers=key)
+    assert (await server.json("DELETE", "/v1/memories/?user_id=anna", headers=key))[0] == 200
+
+
+async def forget_an_entity(server: Served) -> None:
+    body = {"messages": "My zanzibarquince is red", "user_id": "anna", "infer": False}
+    key = {"Authorization": ANNA["Authorization"]}
+    await server.json("POST", "/v3/memories/add/", json=body, headers=key)
+    assert (await server.json("DELETE", "/v2/entities/user/anna/", headers=key))[0] == 200
+
+
+async def delete_a_conversation(server: Served) -> None:
+    await ask(server, "pesto with zanzibarquince", conversation_id="c1")
+    assert (await server.json("DELETE", "/conversations/c1", headers=ANNA))[0] == 200
+
+
+async def change_a_fact(server: Served) -> None:
+    told = await keep(server, "I love zanzibarquince")
+    body = {"text": "I love rice"}
+    await server.json("PATCH", f"/memory/{told['memory_id']}", json=body, headers=ANNA)
+    history = await server.json("DELETE", f"/memory/{told['memory_id']}", headers=ANNA)
+    assert history[0] == 200
+
+
+@pytest.mark.parametrize("way", [forget_all_by_mem0, forget_an_entity, delete_a_conversation, change_a_fact])
+async def test_upkeep_leaves_no_text_of_what_was_deleted_in_any_way(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Callable[[Served], Any]
+) -> None:
+    server = await kitchen(serve)
+
+    async def tidied() -> bool:
+        return not server.app[DATABASE].untidy
+
+    await until(tidied)  # what a stop may have left is done at the start
+    await way(server)
+    assert held(tmp_path / "data", [b"zanzibarquince"])
+    await server.app[FACTS].tidy()  # as the upkeep does every hour
+    assert held(tmp_path / "data", [b"zanzibarquince"]) == set()
 
 
 async def test_erasing_beside_a_reader_of_the_file_is_answered_and_tidied_by_the_upkeep(

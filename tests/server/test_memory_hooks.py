@@ -17,11 +17,12 @@ from core.errors import ConfigError
 from core.memory import ENTRY_POINTS, Detected
 from core.query import Identity
 from server.keys import CLOCK, MEMORY
-from tests.conftest import ROOT, Serve, Served
+from tests.conftest import ADMIN, ROOT, Serve, Served
 from tests.core.memory.package import KEEPS_ALL, install
 from tests.fakes.openai_server import ScriptedModel
 from tests.fakes.sensible_model import SensibleModel
-from tests.server.test_memory_rest import ANNA, BO, ask, keep, kitchen
+from tests.server.test_mcp_memory import speaking
+from tests.server.test_memory_rest import ANNA, BO, KEY, ask, keep, kitchen
 
 SAID = "Remember that I love zanzibarquince"
 
@@ -87,6 +88,143 @@ async def test_facts_of_a_package_are_recalled_shown_exported_and_erased(
     assert [one.identity.user for one in hook.kept.values()] == ["bo"]
 
 
+async def test_facts_of_a_package_are_meant_counted_and_given_to_agents_like_our_own(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, hook = await with_hook(serve, tmp_path, monkeypatch, KEEPS_ALL)
+    memory_id = (await ask(server, SAID)).one("remember")["memory_id"]
+    await keep(server, "My oven is small")
+    await keep(server, "I love Bo's cakes", BO)
+    body = {"messages": [{"role": "user", "content": "dessert?"}]}
+    status, told = await server.json("POST", "/context", json=body, headers=ANNA)
+    assert status == 200
+    assert sorted(one["text"] for one in told["memories"]) == ["I love zanzibarquince", "My oven is small"]
+    assert "I love zanzibarquince" in told["text"]
+    async with speaking(server, ANNA) as anna:
+        recalled = (await anna.call_tool("recall", {})).structured_content
+        assert {"memory_id": memory_id, "text": "I love zanzibarquince", "kind": "fact"} in recalled[
+            "memories"
+        ]
+    _, listed = await server.json("GET", "/memory", headers=ANNA)
+    assert ({one["text"] for one in listed["memories"]}, listed["total"]) == (
+        {"I love zanzibarquince", "My oven is small"},
+        2,
+    )
+    _, shown = await server.json("GET", f"/memory/{memory_id}", headers=ANNA)
+    assert shown["text"] == "I love zanzibarquince"
+    assert (await server.json("GET", f"/memory/{memory_id}", headers=BO))[0] == 404
+    operator = {"Authorization": f"Bearer {ADMIN}"}
+    _, seen = await server.json("GET", "/admin/memory?user=anna&realm=key:shop", headers=operator)
+    assert seen["total"] == 2
+    status, told = await server.json("GET", "/admin/memory?user=nobody", headers=operator)
+    assert (status, told["error"]["field"]) == (400, "realm")
+    asked = (await ask(server, "forget everything about me")).one("forgotten")
+    assert "(2 facts" in asked["message"]
+    gone = (await ask(server, "forget that I love zanzibarquince")).one("forgotten")
+    assert gone["items"] == [{"memory_id": memory_id, "text": "I love zanzibarquince"}]
+    assert "confirm" not in gone
+    path = f"/admin/memory?user=anna&realm=key:shop&id={next(iter(hook.kept))}"
+    assert (await server.json("DELETE", path, headers=operator))[0] == 200
+    assert [one.text for one in hook.kept.values()] == ["I love Bo's cakes"]
+    assert (await ask(server, "forget that I love Bo's cakes")).one("forgotten")["items"] == []
+
+
+RECALLS_AND_FORGETS = """
+from core.memory import Fact
+
+
+class Hook:
+    name = "the shop's file"
+
+    def __init__(self):
+        self.kept = {}
+
+    async def persist(self, detected):
+        self.kept[f"crm-{len(self.kept)}"] = detected.text
+
+    async def recall(self, query):
+        return [Fact(key, text) for key, text in self.kept.items()]
+
+    async def forget(self, identity, memory_id):
+        return bool(self.kept.pop(memory_id, None))
+"""
+
+
+async def test_what_a_hook_only_recalls_is_told_and_forgotten(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, hook = await with_hook(serve, tmp_path, monkeypatch, RECALLS_AND_FORGETS)
+    await ask(server, SAID)
+    shown = (await ask(server, "what do you know about me?")).one("memories")["items"]
+    assert shown == [{"memory_id": "crm-0", "text": "I love zanzibarquince"}]
+    gone = (await ask(server, "forget that I love zanzibarquince")).one("forgotten")
+    assert [one["memory_id"] for one in gone["items"]] == ["crm-0"]
+    assert hook.kept == {}
+
+
+ONLY_PERSISTS = """
+class Hook:
+    name = "the shop's file"
+
+    async def persist(self, detected):
+        pass
+"""
+
+
+@pytest.mark.parametrize("code", [ONLY_PERSISTS, "ONLY_TELLS"])
+async def test_what_a_hook_cannot_forget_is_said_to_be_there_still(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    code = ONLY_TELLS if code == "ONLY_TELLS" else code
+    server, _ = await with_hook(serve, tmp_path, monkeypatch, code)
+    await ask(server, SAID)
+    told = (await ask(server, "forget that I love zanzibarquince")).one("forgotten")
+    assert told["items"] == []
+    assert "sent to the shop's file, and cannot be taken back here" in told["message"]
+    told = (await ask(server, "forget everything about me")).one("forgotten")
+    assert "What was sent to the shop's file stays there." in told["message"]
+    _, listed = await server.json("GET", "/memory", headers=ANNA)
+    assert [one["memory_id"] for one in listed["memories"]] == [None] * listed["total"]
+
+
+async def test_facts_of_our_own_store_stay_within_reach_beside_a_hook(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _ = await with_hook(serve, tmp_path, monkeypatch, ONLY_PERSISTS)
+    body = {"messages": [{"role": "user", "content": "I own a boat"}], "user_id": "anna"}
+    program = {"Authorization": f"Bearer {KEY}"}
+    assert (await server.json("POST", "/v3/memories/add/", json=body, headers=program))[0] == 200
+    shown = (await ask(server, "what do you know about me?")).one("memories")
+    assert [one["text"] for one in shown["items"]] == ["I own a boat"]
+    assert "cannot be read here" in shown["message"]
+    gone = (await ask(server, "forget that I own a boat")).one("forgotten")
+    assert [one["text"] for one in gone["items"]] == ["I own a boat"]
+
+
+ONLY_TELLS = """
+class Hook:
+    name = "the shop's file"
+
+    def __init__(self):
+        self.kept = []
+
+    async def persist(self, detected):
+        self.kept.append({"memory_id": detected.nonce, "text": detected.text})
+
+    async def export(self, identity):
+        return self.kept
+"""
+
+
+async def test_facts_that_the_hook_cannot_forget_are_listed_without_an_id(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, _ = await with_hook(serve, tmp_path, monkeypatch, ONLY_TELLS)
+    await ask(server, SAID)
+    shown = (await ask(server, "what do you know about me?")).one("memories")["items"]
+    assert shown == [{"text": "I love zanzibarquince"}]
+
+
 RAISES = """
 class Hook:
     name = "the shop's file"
@@ -136,6 +274,10 @@ async def test_hook_that_fails_stops_no_answer_and_is_told(
     assert "the shop's file" in error["message"]
     assert frames.kinds[-1] == "complete"
     assert "recall_skipped" in frames.one("complete")["timings"]
+    body = {"messages": [{"role": "user", "content": "a curry"}]}
+    status, told = await server.json("POST", "/context", json=body, headers=ANNA)
+    assert (status, told["memories"]) == (200, [])
+    assert (await ask(server, "forget everything about me")).one("forgotten")["confirm"]
     status, failed = await server.json("POST", "/memory", json={"text": "I love rice"}, headers=ANNA)
     assert (status, failed["error"]["code"]) == (502, "memory_failed")
     status, failed = await server.json("DELETE", "/memory?all=true", headers=ANNA)
@@ -167,7 +309,16 @@ class Hook:
 
 
 @pytest.mark.parametrize(
-    "value", ["7", "'yes'", "[1, None, 'a fact']", "{'memory_id': 5, 'text': []}", "object()"]
+    "value",
+    [
+        "7",
+        "'yes'",
+        "[1, None, 'a fact']",
+        "{'memory_id': 5, 'text': []}",
+        "[{'memory_id': '5', 'text': 5, 'at': object()}]",
+        "[__import__('core.memory').memory.Fact(5, ['a'], kind='rumour')]",
+        "object()",
+    ],
 )
 async def test_hook_that_returns_nonsense_stops_no_answer(
     serve: Serve,
@@ -187,6 +338,9 @@ async def test_hook_that_returns_nonsense_stops_no_answer(
     shown = (await ask(server, "what do you know about me?")).one("memories")
     assert shown["items"] == []
     assert (await server.json("GET", "/memory/export", headers=ANNA))[1]["memories"] == []
+    assert (await server.json("GET", "/memory", headers=ANNA))[1]["total"] == 0
+    body = {"messages": [{"role": "user", "content": "a curry"}]}
+    assert (await server.json("POST", "/context", json=body, headers=ANNA))[1]["memories"] == []
     status, gone = await server.json("DELETE", "/memory?all=true", headers=ANNA)
     assert status == 200
     assert all(isinstance(n, int) for n in gone["erased"]["the shop's file"].values())

@@ -88,7 +88,7 @@ async def test_routes_keep_change_and_forget(serve: Serve) -> None:
     _, found = await server.json("GET", "/memory", params={"query": "big oven"}, headers=ANNA)
     assert found["memories"][0]["score"] > 0
     _, elsewhere = await server.json("GET", "/memory", params={"site": "docs"}, headers=ANNA)
-    assert (elsewhere["memories"], elsewhere["total"]) == ([], 1)
+    assert (elsewhere["memories"], elsewhere["total"]) == ([], 0)
     status, gone = await server.json("DELETE", path, headers=ANNA)
     assert (status, gone) == (200, {"forgotten": [kept["memory_id"]]})
     assert (await server.json("GET", path, headers=ANNA))[0] == 404
@@ -576,3 +576,144 @@ async def test_a_confirmation_is_good_for_once_and_for_one_person(serve: Serve) 
     await server.json("POST", "/memory/confirm", json=body)
     _, kept = await server.json("GET", "/memory")
     assert "sailing" not in str(kept)
+
+
+async def test_a_page_and_its_total_are_of_the_site_and_the_query(serve: Serve) -> None:
+    server = await kitchen(serve)
+    for n in range(5):
+        await keep(server, f"I own boat number {n}", site="kitchen" if n < 3 else "docs")
+    await keep(server, "My oven is small", site="kitchen")
+
+    async def page(**params: Any) -> tuple[list[str], int]:
+        status, told = await server.json("GET", "/memory", params=params, headers=ANNA)
+        assert status == 200, told
+        return [fact["text"] for fact in told["memories"]], told["total"]
+
+    everything, total = await page()
+    assert (len(everything), total) == (6, 6)
+    boats, total = await page(query="boat")
+    assert (len(boats), total) == (5, 5)
+    there, total = await page(query="boat", site="kitchen")
+    assert (len(there), total) == (3, 3)
+    assert await page(query="boat", limit="2", offset="4") == (boats[4:], 5)
+    assert await page(query="boat", limit="2", offset="9") == ([], 5)
+    assert await page(site="docs", limit="1", offset="1") == (["I own boat number 3"], 2)
+
+
+async def test_numbers_that_are_none_and_ids_that_nobody_has_are_refused(serve: Serve) -> None:
+    server = await kitchen(serve)
+    await keep(server, "My oven is small")
+    operator = {"Authorization": f"Bearer {ADMIN}"}
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    for name in ("limit", "offset"):
+        for value in ("9" * 5000, "-1", "1.5", "", "٣", "10000000000", "1_0", "0x1"):
+            for path, headers in (("/memory", ANNA), ("/admin/memory?user=anna", operator)):
+                at = f"{path}{'&' if '?' in path else '?'}{name}={value}"
+                status, told = await server.json("GET", at, headers=headers)
+                assert (status, told["error"]["field"]) == (400, name), at[:80]
+    for value in ("9" * 5000 + "d", 10**18, "36501d", True, ["1d"], {"d": 1}, deep):
+        body = {"text": "My roof leaks", "expires_in": value}
+        status, told = await server.json("POST", "/memory", json=body, headers=ANNA)
+        assert (status, told["error"]["field"]) == (400, "expires_in"), str(value)[:80]
+    for value in ("1", True, [1], {"at": 1}):
+        body = {"since": value}
+        status, told = await server.json("POST", "/admin/memory/replay-erasures", json=body, headers=operator)
+        assert (status, told["error"]["field"]) == (400, "since")
+    assert await texts(server) == ["My oven is small"]
+
+
+@pytest.mark.both_databases
+async def test_what_no_database_can_hold_is_answered_alike_by_each(serve: Serve) -> None:
+    server = await kitchen(serve)
+    program = {"Authorization": f"Bearer {KEY}"}
+    operator = {"Authorization": f"Bearer {ADMIN}"}
+    for method, path, headers, expected in [
+        ("GET", "/memory/%00", ANNA, 404),
+        ("GET", "/memory/%00/history", ANNA, 404),
+        ("POST", "/memory/%00/restore", ANNA, 404),
+        ("DELETE", "/memory/%00", ANNA, 404),
+        ("GET", "/memory?site=%00", ANNA, 400),
+        ("GET", "/admin/memory?user=%00", operator, 400),
+        ("GET", "/admin/memory?user=anna&realm=%00", operator, 400),
+        ("DELETE", "/admin/memory?user=anna&realm=key:shop&id=%00", operator, 400),
+        ("GET", "/v1/memories/%00/", program, 404),
+        ("GET", "/v1/memories/?user_id=%00", program, 400),
+    ]:
+        assert (await server.json(method, path, headers=headers))[0] == expected, path
+    nul = "I love \x00 quince"
+    kept = await keep(server, nul, metadata={"a": "\x00"})
+    body = {"messages": [{"role": "user", "content": nul + " pie"}], "user_id": "anna"}
+    assert (await server.json("POST", "/v3/memories/add/", json=body, headers=program))[0] == 200
+    message = {"id": "m\x00", "name": "An\x00na", "role": "user", "content": f"Remember that {nul} jam"}
+    scopes = {"agent": "clown"}
+    body = {"messages": [message], "conversation_id": "c1", "scopes": scopes}
+    for new in (1, 0):
+        status, told = await server.json("POST", "/context", json=body, headers=ANNA)
+        assert (status, told["stored"]) == (200, new)
+    body["scopes"] = {"agent": "clo\x00wn"}
+    status, told = await server.json("POST", "/context", json=body, headers=ANNA)
+    assert (status, told["error"]["field"]) == (400, "scopes.agent")
+    assert await texts(server) == ["I love quince", "I love quince jam", "I love quince pie"]
+    _, shown = await server.json("GET", f"/memory/{kept['memory_id']}", headers=ANNA)
+    assert shown["metadata"] == {"a": "\x00"}
+
+
+# ---------------------------------------------------------------- told again
+
+
+@pytest.mark.both_databases
+async def test_what_is_told_again_offers_no_undo_that_takes_out_what_was_told_before(serve: Serve) -> None:
+    server = await kitchen(serve)
+    first = (await ask(server, "Remember that I love coriander")).one("remember")
+    assert first["memory_id"]
+    again = (await ask(server, "Remember that I love coriander")).one("remember")
+    assert (again["memory_id"], again.get("confirm")) == (None, None)
+    assert "already" in again["message"]
+    assert await texts(server) == ["I love coriander"]
+
+
+@pytest.mark.both_databases
+async def test_a_sensitive_fact_that_was_agreed_to_is_not_asked_about_again(serve: Serve) -> None:
+    server = await kitchen(serve)
+    asked = (await ask(server, "Remember that I have diabetes")).one("remember")
+    await server.json("POST", "/memory/confirm", json={"token": asked["confirm"]}, headers=ANNA)
+    again = (await ask(server, "Remember that I have diabetes")).one("remember")
+    assert (again["memory_id"], again.get("confirm")) == (None, None)
+    asked_of_bo = (await ask(server, "Remember that I have diabetes", BO)).one("remember")
+    assert asked_of_bo["confirm"]
+
+
+@pytest.mark.both_databases
+async def test_forgetting_a_fact_takes_out_the_turn_that_told_it_again(serve: Serve) -> None:
+    server = await kitchen(serve)
+    first = (await ask(server, "Remember that I love coriander", conversation_id="c1")).one("remember")
+    await ask(server, "Remember that I love coriander", conversation_id="c2")
+    await server.json("DELETE", f"/memory/{first['memory_id']}", headers=ANNA)
+    for conversation in ("c1", "c2"):
+        _, kept = await server.json("GET", f"/conversations/{conversation}", headers=ANNA)
+        assert kept["turns"] == []
+
+
+# ---------------------------------------------------------------- the operator
+
+
+@pytest.mark.both_databases
+async def test_operator_erases_who_has_conversations_alone(serve: Serve) -> None:
+    server = await kitchen(serve)
+    operator = {"Authorization": f"Bearer {ADMIN}"}
+    await ask(server, "stew", conversation_id="c1")
+    await ask(server, "stew", BO, conversation_id="c1")
+    await keep(server, "I love figs", user("bo", OTHER))
+    status, refused = await server.json("DELETE", "/admin/memory?user=bo&all=true", headers=operator)
+    assert (status, refused["error"]["field"]) == (400, "realm")
+    status, done = await server.json("DELETE", "/admin/memory?user=anna&all=true", headers=operator)
+    assert (status, done["erased"]["conversations"]["turns"]) == (200, 1)
+    for name in ("anna", "nna", "%", "_nna"):
+        path = f"/admin/memory?user={name.replace('%', '%25')}&all=true"
+        assert (await server.json("DELETE", path, headers=operator))[0] == 404
+    status, _ = await server.json("DELETE", "/admin/memory?user=bo&realm=key:shop&all=true", headers=operator)
+    assert status == 200
+    assert (await server.json("GET", "/conversations/c1", headers=BO))[0] == 404
+    assert await texts(server, user("bo", OTHER)) == ["I love figs"]

@@ -39,7 +39,7 @@ class Times:
 
 AMPLE = Times(60, 180)
 SHORT_CALL = Times(3, 9)
-SHORT_ANSWER = Times(60, 4)
+SHORT_ANSWER = Times(60, 8)
 
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 HOMES = [
@@ -119,6 +119,8 @@ class Kind:
                 return Fail(500)
             case "cut":
                 return Cut(15, good)
+            case "cut once":
+                return good if tries > 1 else Cut(15, good)
             case "garbage":
                 return "lorem ipsum dolor"
             case "late":
@@ -135,6 +137,7 @@ KINDS = [
     Kind("429, too long", "model_busy"),
     Kind("500", "model_failed"),
     Kind("cut", "model_failed"),
+    Kind("cut once", ""),
     Kind("garbage", "model_reply"),
     Kind("late", "model_timeout"),
     Kind("drips", "model_timeout"),
@@ -231,6 +234,11 @@ class Row:
     def id(self) -> str:
         return f"{self.kind.name} | {self.at.name} | {self.at.mode}"
 
+    @property
+    def code(self) -> str:
+        """The error it is told by. What is written for a reader is not written twice."""
+        return "model_failed" if self.kind.name == "cut once" and self.at.name == "answer" else self.kind.code
+
 
 CALLS = [Row(kind, at, SHORT_CALL if kind.is_late else AMPLE) for at in STEPS for kind in KINDS]
 ANSWER = [Row(kind, at, SHORT_ANSWER) for at in STEPS for kind in KINDS if kind.is_late]
@@ -259,8 +267,9 @@ class Table:
         if not row.at.hit(request):
             return good
         self.hit.add(word)
-        self.tries[request.prompt] += 1
-        return row.kind.step(good, self.tries[request.prompt])
+        asked = re.sub(r"\bdata-\w+", "", request.prompt)  # the fences of a second prompt are others
+        self.tries[asked] += 1
+        return row.kind.step(good, self.tries[asked])
 
     def _good(self, request: ModelRequest, word: str, row: Row) -> Any:
         said = self.sensible(request)
@@ -377,7 +386,7 @@ def shown(frames: Frames, mode: str) -> set[str]:
 
 
 def check(row: Row, outcome: Outcome) -> None:
-    frames, at, failed = outcome.frames, row.at, row.kind.code
+    frames, at, failed = outcome.frames, row.at, row.code
     assert outcome.hit, "the model was never asked what it was to fail at"
     # It ends, in time.
     complete = frames.one("complete")
@@ -429,6 +438,73 @@ def test_the_table_has_its_rows() -> None:
     assert {(row.at.mode, row.kind.name) for row in CALLS} == {
         (m, kind.name) for m in modes for kind in KINDS
     }
+
+
+FIRST_TRIES = [
+    Fail(500),
+    Fail(429),
+    Fail(429, retry_after=0.01),
+    Cut(0),
+    *(lambda request, at=at: Cut(at, SensibleModel(scores={"": 80})(request)) for at in (5, 40, 200)),
+]
+FIRST_IDS = ["500", "429", "429 with a wait", "cut at 0", "cut at 5", "cut at 40", "cut at 200"]
+
+
+@pytest.mark.parametrize("first", FIRST_TRIES, ids=FIRST_IDS)
+@pytest.mark.parametrize("retries", [0, 2])
+async def test_a_batch_that_fails_once_is_scored_at_the_second_try(
+    serve: Serve, model: ScriptedModel, first: Any, retries: int
+) -> None:
+    server = await serve(model=model, ranking={"batch_size": 4}, llm={"max_retries": retries})
+    await server.load("homes", HOMES)
+    good = SensibleModel(scores={"": 80})
+    failed: list[str] = []
+
+    def answer(request: ModelRequest) -> Any:
+        if request.schema_name == "RankingPrompt" and ODD in request.prompt and not failed:
+            failed.append(request.prompt)
+            return first
+        return good(request)
+
+    model.answer = answer
+    frames = await server.ask("flat rooms", site="homes", max_results=50)
+    assert failed
+    asked = [one for one in model.requests if one.schema_name == "RankingPrompt"]
+    assert len(asked) == 3 + 1
+    assert not frames.of("error")
+    assert [item["score"] for item in frames.final] == [80] * len(HOMES)
+    assert not frames.one("complete")["degraded"]
+
+
+@pytest.mark.parametrize("every", FIRST_TRIES, ids=FIRST_IDS)
+async def test_a_batch_that_always_fails_is_tried_twice_and_no_more(
+    serve: Serve, model: ScriptedModel, every: Any
+) -> None:
+    server = await serve(model=model, ranking={"batch_size": 50}, llm={"max_retries": 0})
+    await server.load("homes", HOMES)
+    good = SensibleModel()
+    model.answer = lambda request: every if request.schema_name == "RankingPrompt" else good(request)
+    frames = await server.ask("flat rooms", site="homes", max_results=50)
+    assert [one.schema_name for one in model.requests].count("RankingPrompt") == 2
+    assert len(frames.of("error")) == 1
+    assert {item["name"] for item in frames.final} == {home["name"] for home in HOMES}
+    assert frames.one("complete")["degraded"]
+
+
+async def test_a_second_try_has_to_begin_before_the_answers_time_is_up(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model, llm={"max_retries": 0, "answer_timeout_s": 3})
+    await server.load("homes", HOMES)
+    good = SensibleModel()
+    # What the endpoint wants waited for reaches beyond the answer's time: there is no second try.
+    late = Fail(429, retry_after=30)
+    model.answer = lambda request: late if request.schema_name == "RankingPrompt" else good(request)
+    frames = await server.ask("flat rooms", site="homes", max_results=50)
+    batches = {one.prompt for one in model.requests if one.schema_name == "RankingPrompt"}
+    assert [one.schema_name for one in model.requests].count("RankingPrompt") == len(batches)
+    assert frames.one("error")["code"] == "model_busy"
+    assert {item["name"] for item in frames.final} == {home["name"] for home in HOMES}
 
 
 async def test_remembering_that_takes_longer_than_the_answer_goes_on_behind_it(

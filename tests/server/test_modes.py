@@ -66,6 +66,47 @@ async def test_generate_never_asks_for_an_answer_without_facts(serve: Serve, mod
     assert not [r for r in model.requests if r.schema_name == "SynthesizePromptForGenerate"]
 
 
+@pytest.mark.parametrize("said", ["[1]", " [1] [2].", "[1, 2]", "[9]"])
+async def test_numbers_of_sources_without_a_word_are_no_answer(
+    serve: Serve, model: ScriptedModel, said: str
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"answer": said, "urls": ["https://kitchen.example/beef-stew"]})
+    frames = await server.ask("stew", mode="generate", site="kitchen")
+    assert frames.one("error")["code"] == "model_reply"
+    assert frames.of("nlws_delta") == []
+    assert frames.one("nlws")["extractive"]
+    assert re.search("stew", frames.one("nlws")["answer"])
+
+
+async def test_an_answer_whose_words_are_all_in_brackets_comes_once(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await serve(model=model)
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"answer": "[Cook the stew", "urls": ["https://kitchen.example/beef-stew"]})
+    frames = await server.ask("stew", mode="generate", site="kitchen")
+    answer = frames.one("nlws")["answer"]
+    assert answer == "".join(frame["text"] for frame in frames.of("nlws_delta"))
+    assert answer.count("Cook the stew") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "score", "answered"),
+    [(None, 54, False), (None, 55, True), (80, 60, False), (80, 85, True), (20, 40, True), (20, 10, False)],
+)
+async def test_the_least_score_of_the_settings_holds_for_sources_too(
+    serve: Serve, model: ScriptedModel, setting: int | None, score: int, answered: bool
+) -> None:
+    server = await serve(model=model, ranking={} if setting is None else {"min_score": setting})
+    await server.load("kitchen", KITCHEN)
+    model.answer = playing({"answer": "Cook a stew [1].", "urls": []}, score=score)
+    frames = await server.ask("stew", mode="generate", site="kitchen")
+    assert bool(frames.of("nlws")) == answered
+    assert bool(frames.of("no_results")) == (not answered)
+
+
 async def test_generate_without_a_model_takes_the_best_sentences(serve: Serve) -> None:
     server = await serve()
     await server.load("kitchen", KITCHEN)

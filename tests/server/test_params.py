@@ -124,6 +124,65 @@ def test_sites_in_every_form(values: list[Any]) -> None:
     assert sites_from(values, SITES) == (["liguria", "trattoria"], False)
 
 
+@pytest.mark.parametrize("values", [[], [None], [""], [[]], ["[]"], [None, "all"], [[" "]]])
+def test_no_site_is_all_sites(values: list[Any]) -> None:
+    assert sites_from(values, SITES) == (SITES, True)
+    assert asked(query="a", site=values).query.all_sites
+
+
+@pytest.mark.parametrize(
+    "value", [5, True, {"a": 1}, [["liguria"]], [5], ["liguria", None], '[{"a": 1}]', "[5]", '[["liguria"]]']
+)
+def test_what_is_no_name_of_a_site_is_a_bad_request_and_no_unknown_site(value: Any) -> None:
+    with pytest.raises(BadQuery) as caught:
+        sites_from([value], SITES)
+    assert caught.value.status == 400
+    assert caught.value.field == "site"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("site", "prev", "last_ans", "decontextualized_query", "context_url", "context_description"),
+        *("memory", "near", "mode", "generate_mode", "num_results", "max_results", "min_score", "start_num"),
+        *("tags", "item_type", "required_item_type", "tool", "filters", "query_id", "conversation_id"),
+        *(
+            "provisional",
+            "remember",
+            "accept_language",
+            "debug",
+            "streaming",
+            "response_format",
+            "respond_async",
+        ),
+    ],
+)
+def test_null_is_as_if_it_were_not_there(name: str) -> None:
+    given, without = asked(query="a", **{name: [None]}), asked(query="a")
+    same = {"query_id": "q", "conversation_id": "c"}
+    assert given.query.with_(**same) == without.query.with_(**same)
+    assert (given.streaming, given.response_format) == (without.streaming, without.response_format)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"generate_mode": "poem"}, "generate_mode"),
+        ({"generate_mode": 5}, "generate_mode"),
+        ({"mode": None, "generate_mode": "x" * 101}, "generate_mode"),
+        ({"mode": "poem", "generate_mode": "list"}, "mode"),
+        ({"required_item_type": "no type"}, "required_item_type"),
+        ({"required_item_type": "x" * 151}, "required_item_type"),
+        ({"item_type": "", "required_item_type": "no type"}, "required_item_type"),
+    ],
+)
+def test_what_has_two_names_is_refused_by_the_one_that_was_used(values: dict[str, Any], field: str) -> None:
+    with pytest.raises(BadQuery) as caught:
+        asked(query="a", **values)
+    assert caught.value.field == field
+    assert f"`{field}`" in caught.value.message
+
+
 def test_unknown_site_names_those_there_are() -> None:
     with pytest.raises(UnknownSite, match=r"no site `lombardia`; sites: liguria, trattoria"):
         sites_from(["lombardia"], SITES)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import ADMIN, KITCHEN, Serve, Served, recipe
+from tests.fakes.openai_server import ScriptedModel
+from tests.fakes.sensible_model import SensibleModel
 
 AUTH = {"Authorization": f"Bearer {ADMIN}"}
 LONG = " ".join(f"Sentence number {n} is about the vegetable garden." for n in range(120))
@@ -39,6 +41,27 @@ async def test_a_result_has_every_field_of_the_contract(serve: Serve) -> None:
     assert set(result["scores"]) == {"bm25"}
 
 
+@pytest.mark.parametrize("with_model", [False, True])
+async def test_an_answers_items_cite_the_passage_that_was_found(
+    serve: Serve, model: ScriptedModel, with_model: bool
+) -> None:
+    server = await serve(model=model if with_model else None)
+    model.answer = SensibleModel(scores={"": 80})
+    await server.load("kitchen", [*KITCHEN, recipe("garden", "Garden soup", LONG)])
+    await server.load("others", [recipe(f"other-{n}", f"Dish {n}", "Something else.") for n in range(3)])
+    for query in ("beef", "sentence number 77"):
+        best, *_ = await found(server, query, site="kitchen")
+        for more in ({}, {"provisional": True}, {"mode": "summarize"}):
+            frames = await server.ask(query, site="kitchen", **more)
+            (shown,) = [one for one in frames.final if one["document_id"] == best["document_id"]]
+            (cited,) = shown["citations"]
+            assert len(cited["text"]) <= 800
+            assert best["text"].startswith(cited.pop("text").rstrip("…"))
+            assert cited == {key: best[key] for key in ("chunk", "page", "section")}
+    # What the model reads of an item is not longer for it.
+    assert not [one for one in model.requests if '"citations"' in one.prompt]
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "query"),
     ({"query": " "}, "query"),
@@ -47,6 +70,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"query": "a", "colour": "red"}, "colour"),
     ({"query": "a", "filters": []}, "filters"),
     ({"query": "a", "minRelevance": 0}, "minRelevance"),
+    ({"query": "a", "site": 5}, "site"),
+    ({"query": "a", "site": {"name": "kitchen"}}, "site"),
+    ({"query": "a", "required_item_type": "no type"}, "required_item_type"),
     ({"query": "a", "limit": 0}, "limit"),
     ({"query": "a", "limit": 201}, "limit"),
     ({"query": "a", "limit": "many"}, "limit"),
@@ -72,6 +98,26 @@ async def test_what_is_wrong_is_a_400_that_names_the_field(serve: Serve) -> None
     for body, field in WRONG:
         status, answer = await server.json("POST", "/search", json=body)
         assert (status, answer["error"]["field"]) == (400, field), body
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/search", {"query": "stew", "site": None, "tags": None, "limit": None, "mode": None}),
+        ("/ask", {"query": "stew", "site": None, "streaming": False}),
+        ("/ask", {"query": "stew", "site": None, "streaming": False, "protocol": "legacy-2026"}),
+        ("/ask?site=[]", {"query": "stew", "streaming": False}),
+        ("/suggest?q=st&site=[]", None),
+    ],
+)
+async def test_a_site_that_is_null_or_an_empty_list_is_all_sites(
+    serve: Serve, path: str, body: dict[str, Any] | None
+) -> None:
+    server = await serve()
+    await server.load("kitchen", KITCHEN)
+    status, answer = await server.json("GET" if body is None else "POST", path, json=body)
+    assert status == 200, answer
+    assert "Beef stew" in str(answer)
 
 
 async def test_an_unknown_site_is_a_404(serve: Serve) -> None:

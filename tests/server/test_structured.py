@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import aiohttp
@@ -137,6 +138,10 @@ def test_dialect_follows_the_body_unless_it_is_named(
         ({"query": {"text": "a", "num_results": 5}, "meta": {"start_num": 5}}, "meta.start_num"),
         ({"query": {"text": "a", "min_score": "high"}}, "query.min_score"),
         ({"query": {"text": "a", "tags": [{}]}}, "query.tags"),
+        ({"query": {"text": "a", "site": {"a": 1}}}, "query.site"),
+        ({"query": {"text": "a", "item_type": "no type"}}, "query.item_type"),
+        ({"query": {"text": "a", "required_item_type": "no type"}}, "query.required_item_type"),
+        ({"query": {"text": "a"}, "generate_mode": "poem"}, "generate_mode"),
         ({"query": {"text": "a"}, "context": []}, "context"),
         ({"query": {"text": "a"}, "context": {"prev": [5]}}, "context.prev"),
         ({"query": {"text": "a"}, "meta": {"session_context": "c"}}, "meta.session_context"),
@@ -196,6 +201,25 @@ async def test_chatgpt_app_envelope(serve: Serve) -> None:
     check("structured-0.55", body, "Answer")
     assert body["content"][0]["text"].startswith("1. Beef stew: ")
     assert body["structuredData"][0]["url"] == "https://kitchen.example/beef-stew"
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What do you know about me?", "Nothing is kept about you here."),
+        ("Forget that I am vegan", "Nothing is kept about you here."),
+        ("Remember that I am vegan", "I am vegan"),
+        ("compare the beef stew with the chickpea stew", "red wine"),
+        ("tell me more about the minestrone", "beans and pasta"),
+    ],
+)
+async def test_chatgpt_app_has_the_answer_in_its_text(serve: Serve, question: str, said: str) -> None:
+    server = await kitchen(serve)
+    prefer = {"streaming": False, "response_format": "chatgpt_app"}
+    status, body = await server.json("POST", "/ask", json={"query": {"text": question}, "prefer": prefer})
+    assert status == 200
+    check("structured-0.55", body, "Answer")
+    assert said in body["content"][0]["text"]
 
 
 @pytest.mark.parametrize(
@@ -266,12 +290,27 @@ async def test_promise_is_kept(serve: Serve, model: ScriptedModel) -> None:
     assert status == 200
     check("structured-0.55", promise, "Promise")
     assert len(promise["promise"]["token"]) >= 32
+    assert promise["_meta"]["llm"] == "gpt-4.1"
     answer = await kept(server, promise["promise"]["token"])
     check("structured-0.55", answer, "Answer")
     assert answer["results"][0]["name"] == "Beef stew"
     assert answer["_meta"]["query_id"] == promise["_meta"]["query_id"]
     assert await kept(server, promise["promise"]["token"]) == answer
     assert len([r for r in model.requests if r.schema_name == "RankingPrompt"]) == 1
+
+
+@pytest.mark.parametrize("version", ["0.54", "0.55"])
+async def test_a_streamed_promise_names_the_model_as_every_answer_does(serve: Serve, version: str) -> None:
+    server = await kitchen(serve)
+    body = {
+        "query": {"text": "stew"},
+        "prefer": {**ASYNC, "streaming": True},
+        "meta": {"version": version},
+    }
+    async with server.session.post(f"{server.url}/ask", json=body) as response:
+        data = [json.loads(line[6:]) for line in (await response.text()).split("\n") if line[:6] == "data: "]
+    assert data[0]["_meta"]["llm"] == "none"
+    assert data[0]["_meta"]["response_type"].lower() == "promise"
 
 
 async def test_promise_outlives_its_connection_and_says_promise_until_then(

@@ -297,7 +297,10 @@ async def test_what_an_earlier_version_loaded_has_no_tags_and_gets_them(serve: S
 
 async def test_the_store_filters_and_not_what_is_left_of_the_best(serve: Serve) -> None:
     server = await serve(retrieval={"legs": ["bm25", "use"]})
-    films = [{"@type": "Movie", "url": f"https://e.example/{n}", "name": f"Film {n}"} for n in range(3)]
+    films = [
+        {"@type": "Movie", "url": f"https://e.example/{n}", "name": f"Film {n}", "description": "A stew."}
+        for n in range(3)
+    ]
     stews = [recipe(f"s{n}", f"Vegan stew {n}", "A vegan stew, a stew of beans.") for n in range(60)]
     await load(server, "all", [*stews, *films], "kind:most")
     await load(

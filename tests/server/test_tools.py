@@ -460,6 +460,62 @@ async def test_without_a_model_anything_less_plain_is_a_search(serve: Serve, que
     assert names(frames)
 
 
+# ---------------------------------------------------------------- no more items than are wanted
+
+THREE = {"single_item_type_query": False, "item_queries": ["soup with beans", "vegan stew", "lemon tart"]}
+MENU = [
+    {"category": "first", "name": "Minestrone"},
+    {"category": "main", "name": "Chickpea stew"},
+    {"category": "main", "name": "Beef stew"},
+    {"category": "dessert", "name": "Lemon tart"},
+]
+PUTTING = {
+    "DetectComparisonPrompt": COMPARISON,
+    "CompareItemsPrompt": {"comparison": "One is vegan."},
+    "DetectMultiItemTypeQueryPrompt": THREE,
+    "EnsemblePrompt": {"theme": "A dinner.", "items": MENU, "overall_tips": []},
+}
+COMPARING = "compare the beef stew and the chickpea stew"
+COMBINING = "a menu with soup, stew and tart"
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted", "with_model"),
+    [(COMPARING, 1, True), (COMPARING, 1, False), (COMBINING, 1, True), (COMBINING, 2, True)],
+)
+async def test_a_tool_that_needs_more_items_than_are_wanted_is_not_taken(
+    serve: Serve, model: ScriptedModel, query: str, wanted: int, with_model: bool
+) -> None:
+    server = await kitchen(serve, model if with_model else None)
+    model.answer = SensibleModel(replies=PUTTING, scores={"": 80})
+    frames = await server.ask(query, site="kitchen", max_results=wanted)
+    assert not frames.of("tool_selection")
+    assert len(frames.final) == wanted
+
+
+@pytest.mark.parametrize(
+    ("query", "tool", "kind", "wanted"),
+    [
+        (COMPARING, "compare", "compare_items", 1),
+        (COMBINING, "ensemble", "ensemble_result", 2),
+        (COMBINING, None, "ensemble_result", 3),
+    ],
+)
+async def test_a_tools_answer_has_no_more_final_items_than_are_wanted(
+    serve: Serve, model: ScriptedModel, query: str, tool: str | None, kind: str, wanted: int
+) -> None:
+    server = await kitchen(serve, model)
+    model.answer = SensibleModel(replies=PUTTING, scores={"": 80})
+    frames = await server.ask(query, site="kitchen", max_results=wanted, tool=tool)
+    said = frames.one(kind)
+    assert len(frames.final) == len(frames.items) == wanted
+    if kind == "ensemble_result":
+        put = [one["name"] for one in said["result"]["recommendations"]["items"]]
+        assert put == names(frames)
+        # Of each course one before a second of any.
+        assert put == ["Minestrone", "Chickpea stew", "Lemon tart"][:wanted]
+
+
 # ---------------------------------------------------------------- a site's own and a package's own
 
 
@@ -514,7 +570,10 @@ class Substitution:
         if "trouble" in query.text:
             raise RuntimeError("a fault in the package")
         found = await kit.search("chickpeas")
-        return ToolAnswer((Summary("Use chickpeas."),), (kit.item(found[0], 80.0, "It has them."),))
+        items = [kit.item(one, 80.0, "It has them.") for one in found[:1]]
+        if "much" in query.text:
+            items = [kit.item(one, score, "It is one.") for one in kit.found for score in (90.0, 70.0, 20.0)]
+        return ToolAnswer((Summary("Use chickpeas."),), tuple(items))
 
 
 @pytest.fixture
@@ -549,3 +608,20 @@ async def test_a_packages_tool_answers_fails_and_passes_like_ours(serve: Serve, 
     assert "Beef stew" in names(failed)
     forced = await server.ask("chickpeas", site="kitchen", tool="substitution")
     assert forced.one("summary")
+
+
+@pytest.mark.usefixtures("offered")
+async def test_what_holds_for_every_answer_holds_for_a_packages_tool(
+    serve: Serve, model: ScriptedModel
+) -> None:
+    server = await kitchen(serve, model)
+    model.answer = SensibleModel()
+    asked_for = {"site": "kitchen", "tool": "substitution"}
+    told = await server.ask("much stew", max_results=2, **asked_for)
+    assert told.one("summary")
+    assert len(told.one("complete")["order"]) == 2
+    assert len(set(told.one("complete")["order"])) == 2
+    assert [item["score"] for item in told.items] == [90, 90]
+    searched = await server.ask("much stew", min_score=95, **asked_for)
+    assert not searched.of("summary")
+    assert not searched.final

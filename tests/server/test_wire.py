@@ -48,7 +48,7 @@ EVERY: list[m.Message] = [
     m.Irrelevant("This is a kitchen."),
     m.Results((item("soup", None, ranking_type="PROVISIONAL"), item("stew", None))),
     m.Results((item("stew", 60.0),)),
-    m.Results((item("soup", 90.0, citations=({"text": "hot", "page": 2},)), item("tart", 55.0))),
+    m.Results((item("soup", 90.0, citations=(m.Citation(0, "hot", page=2),)), item("tart", 55.0))),
     ASKED,
     m.ItemDetails("Soup", {"time": "2 h"}, 90, "It says so.", SIDE.url, "kitchen", SIDE.schema_object),
     m.CompareItems("Both are hot.", SIDE, SIDE),
@@ -163,6 +163,27 @@ def test_legacy_complete_is_last_and_every_frame_has_type_and_query_id() -> None
     assert len(frames) == len(EVERY)
     assert frames[-1].body["message_type"] == "complete"
     assert {frame.body["query_id"] for frame in frames} == {"q-1"}
+
+
+def test_legacy_whole_has_the_first_error_which_is_the_cause() -> None:
+    later = m.Failure("model_reply", "no scores", retryable=True)
+    answer = whole("legacy", [STARTED, FAILED, later, m.Complete((), True)])
+    assert answer["error"]["code"] == FAILED.code
+    twice = [m.Header("license", "old"), m.Header("license", "new")]
+    assert whole("legacy", [STARTED, *twice, m.Complete(())])["license"]["content"] == "new"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_result_cites_the_passage_it_was_found_by_in_the_shape_of_search(dialect: str) -> None:
+    found = item("soup", 90.0, citations=(m.Citation(3, "hot"),))
+    body = whole(dialect, [STARTED, m.Results((found,)), m.Complete(("soup",))])
+    if dialect == "legacy-2026":
+        ((shown,),) = [one["content"] for one in body if one["message_type"] == "result"]
+    else:
+        (shown,) = body["results"]
+    cited = [{"chunk": 3, "text": "hot", "page": None, "section": None}]
+    assert shown["citations"] == cited
+    assert dialect != "structured-0.54" or shown["grounding"]["citations"] == cited
 
 
 def test_legacy_keeps_stored_json_as_it_is() -> None:
@@ -360,11 +381,49 @@ def test_what_is_shown_beside_the_items_follows_them_in_results() -> None:
 
 def test_chatgpt_app_has_a_text_to_read_and_the_results_as_data() -> None:
     body = whole("structured-0.55", ANSWER, "chatgpt_app")
-    assert body["content"] == [{"type": "text", "text": "Soup is hot [1]."}]
+    assert body["content"] == [{"type": "text", "text": "I will remember that\nSoup is hot [1]."}]
     assert len(body["structuredData"]) == 7
     assert "results" not in body
     found = [STARTED, m.Results((item("soup"), item("stew", 70.0))), COMPLETE]
     (text,) = whole("structured-0.55", found, "chatgpt_app")["content"]
     assert text["text"].splitlines()[1] == "2. Stew: About stew. (https://kitchen.example/stew)"
-    nothing = [STARTED, m.NoResults("Nothing here.", "site_empty"), m.Complete(())]
-    assert whole("structured-0.55", nothing, "chatgpt_app")["content"][0]["text"] == "Nothing here."
+
+
+MENU = {"theme": "A dinner", "items": [{"category": "main", "name": "Soup"}], "overall_tips": []}
+MEMORIES = m.Memories(({"memory_id": "1", "text": "I am vegan"},), "This is what I know:")
+FORGOTTEN = m.Forgotten(({"memory_id": "1", "text": "I am vegan"},), "I have forgotten that.")
+SOUP = m.Results((item("soup"),))
+ONE = m.Complete(("soup",))
+NONE = m.Complete(())
+BY_POINTS = m.ItemDetails(
+    "Soup", {"time": "2 h"}, 90, "", SIDE.url, "kitchen", SIDE.schema_object, document_id="soup"
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([m.NoResults("Nothing here.", "site_empty"), NONE], "Nothing here."),
+        ([BY_POINTS, SOUP, ONE], f"Soup: time: 2 h ({SIDE.url})"),
+        ([m.CompareItems("Both are hot.", SIDE, SIDE), SOUP, ONE], f"Both are hot.\n1. Soup ({SIDE.url})"),
+        (
+            [m.EnsembleResult({"recommendations": MENU}), SOUP, ONE],
+            f"A dinner.\nmain: Soup.\n1. Soup ({SIDE.url})",
+        ),
+        ([m.Irrelevant("This is a kitchen."), NONE], "This is a kitchen."),
+        ([MEMORIES, NONE], "This is what I know:\nI am vegan"),
+        ([FORGOTTEN, NONE], "I have forgotten that.\nI am vegan"),
+        ([m.Remember("I am vegan", "I will remember that", "1", "user"), NONE], "I will remember that"),
+        (
+            [m.Remember("I am vegan", "I will remember that", "1", "user"), SOUP, ONE],
+            f"I will remember that\n1. Soup: About soup. ({SIDE.url})",
+        ),
+        ([m.Failure("memory_failed", "The memory is away.", retryable=True), NONE], "The memory is away."),
+        ([m.AskingSites("There are no sites yet", ()), NONE], "There are no sites yet"),
+        ([NONE], "There is no answer to this."),
+    ],
+)
+def test_chatgpt_app_says_in_words_whatever_the_answer_is(messages: list[m.Message], text: str) -> None:
+    body = whole("structured-0.55", [STARTED, *messages], "chatgpt_app")
+    assert body["_meta"]["response_type"] == "Answer"
+    assert body["content"] == [{"type": "text", "text": text}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from core.database import Database
 from core.errors import BadQuery, ModelTimeout, NotFound, StoreError
 from core.memory import COLLECTION, Asking, Detected, Fact, Facts, Reach, Verdict
+from core.memory.store import MAX_ALWAYS, MAX_RECALLED, SEARCHED
 from core.memory.tables import facts as table
 from core.memory.tables import history
 from core.providers.base import Where
@@ -113,16 +115,25 @@ async def test_what_can_both_be_stands_side_by_side(kept: Kept, one: str, other:
 class Says:
     """A judge that always says the same of the first older fact, and counts."""
 
-    def __init__(self, relation: str, memory_id: str | None = None) -> None:
+    def __init__(
+        self,
+        relation: str,
+        memory_id: str | None = None,
+        *,
+        new: tuple[str, str] = ("", ""),
+        old: tuple[str, str] = ("", ""),
+    ) -> None:
         self.relation = relation
         self.memory_id = memory_id
+        self.new, self.old = new, old
         self.asked = 0
 
     async def compare(self, new: Detected, older: Sequence[Fact]) -> Verdict:
         self.asked += 1
         if self.relation == "fails":
             raise ModelTimeout("late")
-        return Verdict(self.relation, self.memory_id or older[0].memory_id)  # type: ignore[arg-type]
+        named = self.memory_id or older[0].memory_id
+        return Verdict(self.relation, named, self.new, self.old)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -144,10 +155,70 @@ class Says:
 async def test_the_model_decides_only_between_facts_about_the_same_thing(
     tmp_path: Path, relation: str, older: str, newer: str, left: list[str]
 ) -> None:
-    async with memory_in(tmp_path, judge=Says(relation)) as kept:
+    same = ("person", "job")
+    async with memory_in(tmp_path, judge=Says(relation, new=same, old=same)) as kept:
         await kept.say(older)
         await kept.say(newer)
         assert await texts(kept) == left
+
+
+APART = [
+    ("My daughter is allergic to nuts", "My daughter likes football"),
+    ("I am allergic to peanuts", "I like the Peanuts comics"),
+    ("I am allergic to peanuts", "I am allergic to walnuts"),
+    ("I was born in Rome", "I work near Rome"),
+    ("My dog is called Rex", "My dog eats fish"),
+    ("I never eat pork", "Pork prices interest me as a butcher"),
+    ("My son eats nuts", "My son does not eat nuts"),
+    ("My locker is 4711", "My locker is 4712"),
+    ("Trabajo los domingos", "No trabajo los domingos"),
+    ("Mi hija es alérgica a las nueces", "Mi hija juega al fútbol"),
+    ("我女儿对花生过敏", "我女儿喜欢足球"),
+    ("I am allergic to Nutella", "Sono allergica alla Nutella"),
+]
+LABELS = [
+    (("", ""), ("", "")),
+    (("daughter", ""), ("daughter", "")),
+    (("daughter", "hobby"), ("daughter", "allergy")),
+]
+
+
+@pytest.mark.parametrize("relation", ["replaces", "repeats"])
+async def test_one_wrong_word_of_the_model_hides_no_fact(tmp_path: Path, relation: str) -> None:
+    judge = Says(relation)
+    async with memory_in(tmp_path, judge=judge) as kept:
+        for n, ((older, newer), (judge.new, judge.old)) in enumerate(product(APART, LABELS), 1):
+            person = Identity("key:shop", f"person {n}")
+            judge.memory_id = await kept.say(older, person)
+            await kept.say(newer, person)
+            assert (judge.asked, await texts(kept, person)) == (n, sorted([older, newer]))
+
+
+@pytest.mark.parametrize("relation", ["replaces", "repeats"])
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My daughter is allergic to nuts", "My daughter likes football"),
+        ("My son eats nuts", "My son is allergic to nuts"),
+    ],
+)
+async def test_what_must_always_hold_goes_for_nothing_less_whatever_the_model_says(
+    tmp_path: Path, older: str, newer: str, relation: str
+) -> None:
+    same = ("child", "food")
+    async with memory_in(tmp_path, judge=Says(relation, new=same, old=same)) as kept:
+        await kept.say(older, subject="child", attribute="food")
+        await kept.say(newer, subject="child", attribute="food")
+        left = [newer] if (relation, newer) == ("replaces", "My son is allergic to nuts") else [older, newer]
+        assert await texts(kept) == sorted(left)
+
+
+async def test_a_fact_that_is_said_again_in_another_language_is_kept_once(tmp_path: Path) -> None:
+    same = ("person", "parking place")
+    async with memory_in(tmp_path, judge=Says("repeats", new=same, old=same)) as kept:
+        await kept.say("My parking place is behind the Galata museum")
+        await kept.say("Il mio posto auto si trova dietro il museo Galata")
+        assert await texts(kept) == ["My parking place is behind the Galata museum"]
 
 
 async def test_the_model_replaces_what_has_the_same_subject_and_attribute(tmp_path: Path) -> None:
@@ -189,6 +260,147 @@ async def test_undo_brings_back_what_was_superseded(kept: Kept) -> None:
     await kept.facts.forget(OF_ANNA, [newer], undo=True)
     assert await texts(kept) == ["I love coriander"]
     assert len(await kept.facts.search(OF_ANNA, "coriander", 5)) == 1
+
+
+async def test_undo_where_the_same_holds_again_already_leaves_it_once(kept: Kept) -> None:
+    await kept.say("I live in Rome")
+    newer = await kept.say("I live in Milan")
+    other = await kept.say("My cat is called Rex")
+    await kept.facts.update(OF_ANNA, other, text="I live in Rome")
+    assert await texts(kept) == ["I live in Rome"]
+    assert await kept.facts.forget(OF_ANNA, [newer], undo=True) == [newer]
+    assert await texts(kept) == ["I live in Rome"]
+
+
+@pytest.mark.parametrize("since", ["I live in Rome", "I live in Oslo"])
+async def test_undo_brings_back_nothing_that_holds_already_or_has_been_contradicted_since(
+    tmp_path: Path, database_url: str | None, since: str
+) -> None:
+    same = ("person", "home")
+    judge = Says("replaces", new=same, old=same)
+    async with memory_in(tmp_path, url=database_url, judge=judge) as kept:
+        older = await kept.say("I live in Rome")
+        nowhere = await kept.say("Rome is over, a boat is where I sleep")
+        assert (await kept.facts.get(OF_ANNA, older)).superseded_by == nowhere
+        judge.relation = "adds"
+        await kept.say(since)
+        assert await kept.facts.forget(OF_ANNA, [nowhere], undo=True) == [nowhere]
+        assert await texts(kept) == [since]
+
+
+async def test_restoring_leaves_one_of_what_cannot_both_be(kept: Kept) -> None:
+    rome, milan, _ = [await kept.say(f"I live in {city}") for city in ("Rome", "Milan", "Paris")]
+    for memory_id, text in ((rome, "I live in Rome"), (milan, "I live in Milan"), (rome, "I live in Rome")):
+        await kept.facts.restore(OF_ANNA, memory_id)
+        assert await texts(kept) == [text]
+        assert [fact.text for fact in await kept.facts.search(OF_ANNA, "live", 5)] == [text]
+
+
+@pytest.mark.parametrize("between", ["forgotten", "expired"])
+async def test_restoring_hides_what_stands_in_its_place_also_over_one_that_is_gone(
+    tmp_path: Path, database_url: str | None, between: str
+) -> None:
+    same = ("person", "boat")
+    judge = Says("replaces", new=same, old=same)
+    async with memory_in(tmp_path, url=database_url, judge=judge) as kept:
+        first = await kept.say("My boat is a red kayak")
+        second = await kept.say("My boat is a blue canoe", expires_at=kept.clock.now + DAY_S)
+        await kept.say("My boat is a green raft")
+        if between == "forgotten":
+            await kept.facts.forget(OF_ANNA, [second])
+        else:
+            kept.clock.now += 2 * DAY_S
+            assert await kept.facts.purge() == 1
+        await kept.facts.restore(OF_ANNA, first)
+        assert await texts(kept) == ["My boat is a red kayak"]
+
+
+async def test_a_changed_text_supersedes_what_it_contradicts(kept: Kept) -> None:
+    oslo = await kept.say("I live in Oslo")
+    other = await kept.say("My flat has two rooms")
+    await kept.facts.update(OF_ANNA, other, text="I live in Rome")
+    assert await texts(kept) == ["I live in Rome"]
+    assert (await kept.facts.get(OF_ANNA, oslo)).superseded_by == other
+    assert [fact.text for fact in await kept.facts.search(OF_ANNA, "live", 5)] == ["I live in Rome"]
+
+
+async def test_a_changed_text_is_as_binding_as_its_words_say(kept: Kept) -> None:
+    changed = await kept.say("I love walnuts")
+    chosen = await kept.say("I love hazelnuts", kind="fact")
+    await kept.facts.update(OF_ANNA, changed, text="I am allergic to walnuts")
+    await kept.facts.update(OF_ANNA, chosen, text="I adore hazelnuts")
+    kinds = {fact.text: fact.kind for fact in await kept.facts.all(OF_ANNA)}
+    assert kinds == {"I am allergic to walnuts": "constraint", "I adore hazelnuts": "fact"}
+
+
+async def test_a_text_that_only_an_expired_fact_has_may_be_given(kept: Kept) -> None:
+    await kept.say("I love figs", expires_at=kept.clock.now + DAY_S)
+    other = await kept.say("I love dates")
+    kept.clock.now += 2 * DAY_S
+    await kept.facts.update(OF_ANNA, other, text="I love figs")
+    assert await texts(kept) == ["I love figs"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I don't eat meat", "I eat meat again"),
+        ("I eat meat again", "I don't eat meat"),
+        ("I don't drink coffee", "I drink coffee again"),
+        ("No como carne", "Como carne otra vez"),
+        ("Non mangio pesce", "Mangio di nuovo pesce"),
+        ("Non bevo caffè", "Ho ripreso a bere caffè"),
+        ("我不吃肉", "我又吃肉了"),
+        ("저는 고기를 안 먹어요", "저는 다시 고기를 먹어요"),
+    ],
+)
+async def test_who_eats_it_again_is_not_said_not_to(kept: Kept, older: str, newer: str) -> None:
+    await kept.say(older)
+    await kept.say(newer)
+    assert await texts(kept) == [newer]
+
+
+async def test_constraints_are_recalled_whatever_else_a_person_likes(kept: Kept) -> None:
+    await kept.say("I never eat peanuts")
+    for n in range(MAX_RECALLED + 5):
+        await kept.say(f"I love film number {n}")
+    found = [fact.text for fact in await kept.facts.recall(asking("an opera for tonight"))]
+    assert "I never eat peanuts" in found
+    assert len(found) == MAX_ALWAYS
+
+
+async def test_many_constraints_leave_room_for_what_a_question_calls_up(kept: Kept) -> None:
+    await kept.say("My locker number at the pool is 4711")
+    for n in range(MAX_RECALLED + 5):
+        await kept.say(f"I am allergic to additive {n}")
+    found = await kept.facts.recall(asking("which locker"))
+    assert sum(fact.kind == "constraint" for fact in found) == MAX_RECALLED + 5
+    assert found[0].text == "My locker number at the pool is 4711"
+
+
+async def test_a_fact_that_matches_is_found_behind_any_number_of_preferences(kept: Kept) -> None:
+    await kept.say("My locker number at the pool is 4711")
+    for n in range(75):
+        await kept.say(f"I love film number {n}")
+    found = [fact.text for fact in await kept.facts.recall(asking("which locker"))]
+    assert "My locker number at the pool is 4711" in found
+    assert len(found) == MAX_ALWAYS + 1
+
+
+async def test_a_fact_that_matches_is_found_behind_many_of_other_places(kept: Kept) -> None:
+    here = {"scope": "thread", "conversation_id": "here"}
+    await kept.say("My locker at the big pool is on the left", **here)
+    for n in range(SEARCHED + 5):
+        await kept.say(f"Locker {n}", scope="thread", conversation_id=f"thread {n}")
+        await kept.say(f"I love film number {n}", scope="thread", conversation_id=f"thread {n}")
+    found = await kept.facts.recall(asking("locker", thread="here"))
+    assert [fact.text for fact in found] == ["My locker at the big pool is on the left"]
+
+
+async def test_of_several_sites_each_recalls_the_fact(kept: Kept) -> None:
+    await kept.say("I love figs", scope="application", site="shop,kitchen")
+    for site, found in (("kitchen", 1), ("shop", 1), ("bank", 0)):
+        assert len(await kept.facts.recall(asking("dinner", applications=(site,)))) == found
 
 
 async def test_the_same_confirmation_after_an_undo_keeps_nothing(kept: Kept) -> None:
@@ -284,7 +496,7 @@ async def test_update_changes_what_is_found(kept: Kept) -> None:
         await kept.facts.update(OF_ANNA, memory_id, text="my kettle is RED")
 
 
-@pytest.mark.parametrize("text", ["", "   ", "!!!", "x" * 1001])
+@pytest.mark.parametrize("text", ["", "   ", "!!!", "x" * 20_001])
 async def test_a_text_that_is_none_is_refused(kept: Kept, text: str) -> None:
     with pytest.raises(BadQuery):
         await kept.say(text)

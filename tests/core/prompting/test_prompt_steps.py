@@ -362,6 +362,22 @@ def asked_by_the_code() -> set[str]:
     return {ref for ref in strings & REFS.keys() if REFS[ref].keys}
 
 
+def test_a_prompt_that_no_step_runs_is_marked_as_one() -> None:
+    assert asked_by_the_code() == {name for name, ref in REFS.items() if ref.keys and ref.run}
+
+
+@pytest.mark.parametrize("ref", [name for name, one in REFS.items() if not one.run])
+def test_check_says_that_a_prompt_of_ones_own_is_run_by_no_step(tmp_path: Path, ref: str) -> None:
+    file = tmp_path / "own.xml"
+    (key,) = REFS[ref].keys
+    inside = f'<promptString>x</promptString><returnStruc>{{"{key}": "x"}}</returnStruc>'
+    text = f'<Prompt ref="{ref}">{inside}</Prompt>'
+    file.write_text(f"<root><Thing>{text}</Thing></root>", encoding="utf-8")
+    (problem,) = check(ROOT / "site_types.xml", [], files=[file])
+    assert (problem.severity, problem.what) == ("warning", f"no step runs `{ref}` here: it changes no answer")
+    assert check(ROOT / "site_types.xml", []) == []
+
+
 def test_every_prompt_that_the_code_asks_has_a_row_in_the_table() -> None:
     assert asked_by_the_code() <= {row.prompt for row in TABLE}
 

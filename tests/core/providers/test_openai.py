@@ -13,8 +13,10 @@ from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
+from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from core.deadline import Deadline
 from core.errors import BadModelReply, ModelBusy, ModelError, ModelRefused, ModelTimeout
@@ -94,6 +96,76 @@ async def test_the_tier_chooses_the_model_and_the_key_goes_along(
     assert model.requests[0].headers["Authorization"] == f"Bearer {KEY}"
     assert (model.requests[1].system, model.requests[1].prompt) == ("Be exact.", "hard")
     assert chat.name == "big"
+
+
+async def test_requests_are_the_sdks_own_and_differ_in_what_they_ask_alone(
+    model: ScriptedModel, chat: OpenAIChat
+) -> None:
+    model.answer = lambda _: "fine"
+    for prompt in ("short", "longer " * 2000, "così 🌍"):
+        assert await chat.complete(ModelCall(prompt=prompt), Usage()) == "fine"
+        assert await text_of(chat, "stream", ModelCall(prompt=prompt)) == "fine"
+    assert len(model.connections) == 1
+    assert [asked.prompt for asked in model.requests[::2]] == ["short", "longer " * 2000, "così 🌍"]
+    http = DefaultAioHttpClient(timeout=None)
+    async with AsyncOpenAI(base_url=model.url, api_key=KEY, timeout=None, http_client=http) as plain:
+        await plain.chat.completions.create(model="big", messages=[{"role": "user", "content": "x"}])
+    *headers, of_the_sdk = [dict(asked.headers) for asked in model.requests]
+    lengths = [int(one.pop("Content-Length")) for one in headers]
+    assert lengths == [len(orjson.dumps(asked.raw)) for asked in model.requests[:-1]]
+    del of_the_sdk["Content-Length"]
+    assert all(one == of_the_sdk for one in headers)
+
+
+async def test_cookies_of_the_endpoint_come_back_to_it_as_they_are_now() -> None:
+    came: list[str] = []
+
+    async def chats(request: web.Request) -> web.Response:
+        came.append(request.headers.get("Cookie", ""))
+        said = {"choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}]}
+        response = web.json_response(said)
+        response.set_cookie("route", f"r{len(came)}")
+        return response
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", chats)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "localhost", 0)
+    await site.start()
+    client = make_client(f"http://localhost:{runner.addresses[0][1]}/v1", KEY)
+    chat = OpenAIChat(
+        client, models={"high": "big", "low": "small"}, timeout_s=10, max_concurrency=1, max_retries=0
+    )
+    for _ in range(3):
+        await chat.complete(PLAIN, Usage())
+    await chat.close()
+    await runner.cleanup()
+    assert came == ["", "route=r1", "route=r2"]
+
+
+async def test_pieces_that_arrive_together_are_one_but_for_a_reader(
+    model: ScriptedModel, chat: OpenAIChat
+) -> None:
+    together = delta("one ") + delta("two ") + delta("three")
+    model.answer = lambda _: Split([together, delta(" four"), END])
+    (first, *rest) = await streamed(chat, PLAIN)
+    assert first.startswith("one two three")  # and what else came with it
+    assert "".join([first, *rest]) == "one two three four"
+    assert await streamed(chat, replace(PLAIN, written=True)) == ["one ", "two ", "three", " four"]
+
+
+@pytest.mark.parametrize("written", [False, True])
+async def test_what_came_before_an_error_in_the_same_piece_is_told_first(
+    model: ScriptedModel, chat: OpenAIChat, written: bool
+) -> None:
+    broken = event({"error": {"code": 503, "message": "overloaded"}})
+    model.answer = lambda _: Split([delta("one ") + delta("two") + broken + delta("never")])
+    got: list[str] = []
+    with pytest.raises(ModelBusy):
+        await collect(chat, got, replace(PLAIN, written=written))
+    assert "".join(got) == "one two"
+    assert len(model.requests) == 1
 
 
 async def test_without_a_key_a_placeholder_is_sent_and_the_environment_is_not_asked(
@@ -288,6 +360,40 @@ async def test_a_reply_without_text_is_a_bad_one(
     with pytest.raises(BadModelReply):
         await text_of(chat, way, PLAIN)
     assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("failure", [500, Fail(429), Cut(0)])
+async def test_a_call_may_want_more_retries_than_the_setting_has(model: ScriptedModel, failure: Any) -> None:
+    chat = chat_for(model, max_retries=0)
+    model.replies = [failure, "well"]
+    assert "".join(await streamed(chat, replace(PLAIN, retries=1))) == "well"
+    model.replies = [failure, failure, "too late"]
+    with pytest.raises(ModelError) as caught:
+        await streamed(chat, replace(PLAIN, retries=1))
+    assert not caught.value.broke_off
+    assert len(model.requests) == 4
+    await chat.close()
+
+
+@pytest.mark.parametrize(
+    ("replies", "retries", "timeout_s", "left"),
+    [
+        ([Cut(5)], 1, 10, True),
+        ([Cut(5)], 0, 10, False),
+        ([500, Cut(5)], 1, 10, False),  # the one retry is spent
+        ([Cut(5)], 1, 1, False),  # by then the time is up
+    ],
+)
+async def test_a_reply_that_broke_off_says_whether_there_is_a_retry_left_for_it(
+    model: ScriptedModel, replies: list[Any], retries: int, timeout_s: float, left: bool
+) -> None:
+    chat = chat_for(model, max_retries=0, timeout_s=timeout_s, backoff_s=0.001 if timeout_s == 10 else 1000)
+    model.replies = [*replies, "nobody asks for it"]
+    with pytest.raises(ModelError) as caught:
+        await streamed(chat, replace(PLAIN, retries=retries))
+    assert caught.value.broke_off == left
+    assert len(model.requests) == len(replies)
+    await chat.close()
 
 
 @pytest.mark.parametrize("bytes_a_chunk", [1, 2, 3, 7, 1000])
