@@ -687,7 +687,7 @@ class Reader:
         )
         if struct is None:
             return None
-        missing = [key for key in needed if key not in struct]
+        missing = [key for key, one in needed.items() if key not in struct and not one.optional]
         if missing and ref in REFS:
             what = f"the returnStruc of `{ref}` lacks {listed(missing)}, which its step needs"
             self.error(cast("etree._Element", child), what)

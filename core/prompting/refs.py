@@ -12,10 +12,12 @@ KeyKind = Literal["boolean", "score", "text", "list", "any"]
 @dataclass(frozen=True, slots=True)
 class Key:
     """A key of a reply that a step reads. `must`: without it the reply is a miss; else it may be empty.
-    `kind` is what the step gets, whatever the prompt's author wrote; "any" leaves it to the author."""
+    `kind` is what the step gets, whatever the prompt's author wrote; "any" leaves it to the author. A prompt
+    need not ask for an `optional` one: the step can do without."""
 
     kind: KeyKind
     must: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ YES_NO = Key("boolean", must=True)
 SCORE = Key("score", must=True)
 MUST = Key("text", must=True)
 MAY = Key("text")
+OPTIONAL = Key("text", optional=True)
 
 # The keys are NLWeb's for its prompts (a site's file written for it works), ours for the rest.
 REFS: Mapping[str, Ref] = {
@@ -140,7 +143,7 @@ REFS: Mapping[str, Ref] = {
         {
             "relation": MUST,
             "memory_id": MAY,
-            **dict.fromkeys(("subject", "attribute", "older_subject", "older_attribute"), MAY),
+            **dict.fromkeys(("subject", "attribute", "older_subject", "older_attribute"), OPTIONAL),
         },
         frozenset({"whiteboard.messages", "whiteboard.current"}),
         "does a new fact repeat, replace or add to a stored one?",
@@ -180,7 +183,9 @@ OLDER_REFS: Mapping[str, Ref] = {
     }.items()
 }
 
-REQUIRED_KEYS: Mapping[str, tuple[str, ...]] = {name: tuple(ref.keys) for name, ref in REFS.items()}
+REQUIRED_KEYS: Mapping[str, tuple[str, ...]] = {
+    name: tuple(key for key, one in ref.keys.items() if not one.optional) for name, ref in REFS.items()
+}
 
 
 def lookup(ref: str) -> Ref | None:
