@@ -395,10 +395,7 @@ def check(row: Row, outcome: Outcome) -> None:
     assert outcome.last_call_s <= row.times.answer + SLACK
     # What failed is named.
     codes = [error["code"] for error in frames.of("error")]
-    uses_all = (
-        row.times is SHORT_ANSWER and at.skipped == "tool_choice"
-    )  # then nothing is left for the ranking
-    error = bool(failed) and (at.error or uses_all)
+    error = bool(failed) and at.error
     assert codes == ([failed] if error else [])
     assert complete["degraded"] == error
     if failed and at.skipped:
