@@ -193,10 +193,14 @@ def prepare() -> None:
         _identifier(languages)
 
 
-@lru_cache(maxsize=4096)
 def detect(text: str) -> str:
     """The ISO 639-1 code of the language `text` is in, or "" when it is too short or too mixed to say."""
-    text = normalized(_NOT_LANGUAGE.sub(" ", text[:LOOKED_AT_CHARS]))
+    return _detected(text[:LOOKED_AT_CHARS])
+
+
+@lru_cache(maxsize=4096)
+def _detected(text: str) -> str:
+    text = normalized(_NOT_LANGUAGE.sub(" ", text))
     letters = len(_LETTER.findall(text))
     if not letters:
         return ""

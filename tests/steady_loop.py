@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
+from collections.abc import Callable
 
 TICK_S = 0.05  # the longest wait before the clock is read again
 MOST_S = 0.2  # what may pass between two readings: more is the machine's
@@ -25,14 +26,15 @@ class _Ticking(selectors.DefaultSelector):
 class SteadyLoop(asyncio.SelectorEventLoop):
     """A loop of which the clock never jumps by more than `MOST_S`."""
 
-    def __init__(self) -> None:
-        self._read_at = time.monotonic()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._read_at = clock()
         self._stood = 0.0
         super().__init__(_Ticking())
 
     def time(self) -> float:
         """Seconds, without those in which the process could not run."""
-        now = time.monotonic()
+        now = self._clock()
         self._stood += max(0.0, now - self._read_at - MOST_S)
         self._read_at = now
         return now - self._stood

@@ -11,9 +11,8 @@ from typing import Any
 
 MAX_TEXT = 2_000_000  # characters of searchable text an item may have
 MAX_TRIMMED = 1_500  # characters of JSON a ranking prompt sees of an item
-MARKED_UP = (
-    20  # characters with their markup, at most, for one that is shown: what is behind that is not read
-)
+# Characters with their markup, at most, for one that is shown: what is behind that is not read.
+MARKED_UP = 20
 MAX_NAME = 300
 
 _MAX_DEPTH = 6

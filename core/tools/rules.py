@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from core.language import normalized
+from core.language import LONG_CHARS, normalized
 from core.query import Query, Shown
 
 # All patterns are for `folded` text: lower case, no accents, one space for what is no letter or digit.
@@ -52,12 +52,20 @@ MIN_NAME_UNSPACED = 2
 LOOKED_AT = 10  # of what was found; an item that a question names is among the best
 
 
-@lru_cache(maxsize=4096)
 def folded(text: str) -> str:
     """Lower case without accents, runs of anything but letters and digits as one space."""
+    return (_folded if len(text) <= LONG_CHARS else _folded_long)(text)
+
+
+@lru_cache(maxsize=4096)  # names
+def _folded(text: str) -> str:
     plain = "".join(c for c in unicodedata.normalize("NFD", normalized(text)) if not unicodedata.combining(c))
     # Korean syllables come apart above and are put together again here.
     return _NOT_TEXT.sub(" ", unicodedata.normalize("NFC", plain).casefold()).strip()
+
+
+# A question of any length is asked about by each rule; few are under way at once.
+_folded_long = lru_cache(maxsize=64)(_folded.__wrapped__)
 
 
 def compares(text: str) -> bool:

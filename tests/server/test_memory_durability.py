@@ -190,9 +190,11 @@ async def test_what_is_on_its_way_is_not_kept_after_an_erasure(
     assert await texts(server) == ["I own a kayak"]
 
 
-async def test_what_another_server_has_on_its_way_is_not_kept_after_an_erasure(
+@pytest.fixture
+async def two_servers(
     postgres_url: str, serve: Serve, model: ScriptedModel, tmp_path: Path
-) -> None:
+) -> AsyncIterator[tuple[Served, Served]]:
+    """Two servers on one database and one vector store, the kitchen loaded."""
     folder = tmp_path / "qdrant"
     folder.mkdir()
     async with fake_qdrant(folder) as qdrant:
@@ -202,48 +204,43 @@ async def test_what_another_server_has_on_its_way_is_not_kept_after_an_erasure(
             "database": {"url": postgres_url},
             "qdrant": {"url": qdrant.url},
         }
-        one, other = [await serve(folder=folder, **shared) for folder in ("one", "other")]
+        one, other = [await serve(folder=name, **shared) for name in ("one", "other")]
         await one.load("kitchen", KITCHEN)
-        for way, prompt in WAYS:
-            await keep(one, "I own a bicycle")
-            model.answer = slow = Slow(prompt)
-            on_its_way = asyncio.create_task(way(one))
-            await asyncio.wait_for(slow.asked.wait(), WAIT_S)
-            assert (await other.json("DELETE", "/memory?all=true", headers=ANNA))[0] == 200
-            slow.may.set()
-            await on_its_way
-            await one.app[CONVERSATIONS].stored()
-            await has_nothing(one)
+        yield one, other
         for running in (one, other):
             await running.runner.cleanup()
 
 
-async def test_answer_on_its_way_does_not_bring_back_a_conversation_that_another_server_deleted(
-    postgres_url: str, serve: Serve, model: ScriptedModel, tmp_path: Path
+async def test_what_another_server_has_on_its_way_is_not_kept_after_an_erasure(
+    two_servers: tuple[Served, Served], model: ScriptedModel
 ) -> None:
-    folder = tmp_path / "qdrant"
-    folder.mkdir()
-    async with fake_qdrant(folder) as qdrant:
-        shared: dict[str, Any] = {
-            "model": model,
-            "auth": {**AUTH, "secret": "a-secret-of-two-servers"},
-            "database": {"url": postgres_url},
-            "qdrant": {"url": qdrant.url},
-        }
-        one, other = [await serve(folder=folder, **shared) for folder in ("one", "other")]
-        await one.load("kitchen", KITCHEN)
-        model.answer = SensibleModel()
-        await ask(one, "stew", conversation_id="c1")
-        model.answer = slow = Slow("RankingPrompt")
-        on_its_way = asyncio.create_task(ask(one, "curry", conversation_id="c1"))
+    one, other = two_servers
+    for way, prompt in WAYS:
+        await keep(one, "I own a bicycle")
+        model.answer = slow = Slow(prompt)
+        on_its_way = asyncio.create_task(way(one))
         await asyncio.wait_for(slow.asked.wait(), WAIT_S)
-        assert (await other.json("DELETE", "/conversations/c1", headers=ANNA))[0] == 200
+        assert (await other.json("DELETE", "/memory?all=true", headers=ANNA))[0] == 200
         slow.may.set()
         await on_its_way
         await one.app[CONVERSATIONS].stored()
-        assert (await other.json("GET", "/conversations/c1", headers=ANNA))[0] == 404
-        for running in (one, other):
-            await running.runner.cleanup()
+        await has_nothing(one)
+
+
+async def test_answer_on_its_way_does_not_bring_back_a_conversation_that_another_server_deleted(
+    two_servers: tuple[Served, Served], model: ScriptedModel
+) -> None:
+    one, other = two_servers
+    model.answer = SensibleModel()
+    await ask(one, "stew", conversation_id="c1")
+    model.answer = slow = Slow("RankingPrompt")
+    on_its_way = asyncio.create_task(ask(one, "curry", conversation_id="c1"))
+    await asyncio.wait_for(slow.asked.wait(), WAIT_S)
+    assert (await other.json("DELETE", "/conversations/c1", headers=ANNA))[0] == 200
+    slow.may.set()
+    await on_its_way
+    await one.app[CONVERSATIONS].stored()
+    assert (await other.json("GET", "/conversations/c1", headers=ANNA))[0] == 404
 
 
 # ---------------------------------------------------------------- erasures again

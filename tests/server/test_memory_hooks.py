@@ -170,12 +170,25 @@ class Hook:
         pass
 """
 
+ONLY_TELLS = """
+class Hook:
+    name = "the shop's file"
 
-@pytest.mark.parametrize("code", [ONLY_PERSISTS, "ONLY_TELLS"])
+    def __init__(self):
+        self.kept = []
+
+    async def persist(self, detected):
+        self.kept.append({"memory_id": detected.nonce, "text": detected.text})
+
+    async def export(self, identity):
+        return self.kept
+"""
+
+
+@pytest.mark.parametrize("code", [ONLY_PERSISTS, ONLY_TELLS])
 async def test_what_a_hook_cannot_forget_is_said_to_be_there_still(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
-    code = ONLY_TELLS if code == "ONLY_TELLS" else code
     server, _ = await with_hook(serve, tmp_path, monkeypatch, code)
     await ask(server, SAID)
     told = (await ask(server, "forget that I love zanzibarquince")).one("forgotten")
@@ -199,21 +212,6 @@ async def test_facts_of_our_own_store_stay_within_reach_beside_a_hook(
     assert "cannot be read here" in shown["message"]
     gone = (await ask(server, "forget that I own a boat")).one("forgotten")
     assert [one["text"] for one in gone["items"]] == ["I own a boat"]
-
-
-ONLY_TELLS = """
-class Hook:
-    name = "the shop's file"
-
-    def __init__(self):
-        self.kept = []
-
-    async def persist(self, detected):
-        self.kept.append({"memory_id": detected.nonce, "text": detected.text})
-
-    async def export(self, identity):
-        return self.kept
-"""
 
 
 async def test_facts_that_the_hook_cannot_forget_are_listed_without_an_id(
