@@ -35,6 +35,7 @@ from core.memory.facts import (
     Change,
     Detected,
     Fact,
+    Kind,
     Place,
     Reach,
     Stored,
@@ -60,6 +61,7 @@ KEYWORDS = ("site", "identity", "application", "agent", "thread", "document_id")
 # room beside it. Of what a question calls up there is room for some in any case.
 MAX_CONSTRAINTS = 50
 MAX_ALWAYS = 12
+ALWAYS: Mapping[Kind, int] = {"constraint": MAX_CONSTRAINTS, "preference": MAX_ALWAYS}
 MAX_RECALLED = 20
 SEARCHED = 40
 # How many are looked at where facts of other places stand before those of this one.
@@ -292,11 +294,14 @@ class Facts:
     async def recall(self, asking: Asking) -> list[Fact]:
         """What a person told that bears on what they ask: constraints always, preferences as far as there is
         room, of the rest what the question calls up; each once, oldest first. Raises StoreError."""
-        found = await self._called_up(asking)
+        # Neither waits for the other: an answer waits for both.
+        newest, found = await asyncio.gather(
+            self._database.read(lambda c: self._newest_always(c, asking)), self._called_up(asking)
+        )
         called = [fact for fact, near in found if near]
-        kept = await self._database.read(lambda c: self._in_mind(c, asking, called))
+        kept = _in_mind(newest, called)
         room = max(MAX_RECALLED, len(kept) + MAX_RECALLED - MAX_ALWAYS)
-        rest = (fact for fact, near in found if near and fact not in kept)
+        rest = (fact for fact in called if fact not in kept)
         chosen = _once([*kept, *rest])[:room]
         return sorted(chosen, key=lambda fact: (fact.created_at, fact.memory_id))
 
@@ -322,30 +327,19 @@ class Facts:
         here.sort(key=lambda fact: place[fact.memory_id][0])
         return [(fact, place[fact.memory_id][1]) for fact in here]
 
-    def _in_mind(self, connection: Connection, asking: Asking, called: Sequence[Fact]) -> list[Fact]:
-        """What is always in mind. Where there is more than there is room for, what the question is about goes
-        first, then the newest."""
-
-        def newest(kind: str, room: int) -> list[Fact]:
+    def _newest_always(self, connection: Connection, asking: Asking) -> dict[Kind, list[Fact]]:
+        """The newest of what is always in mind, of each kind as many as there may be room for."""
+        here = (_within(Reach.of(asking.identity)), _alive(self._clock()), _of_place(asking))
+        newest: dict[Kind, list[Fact]] = {}
+        for kind, most in ALWAYS.items():
             chosen = connection.execute(
                 sa.select(table)
-                .where(
-                    _within(Reach.of(asking.identity)),
-                    _alive(self._clock()),
-                    table.c.kind == kind,
-                    _of_place(asking),
-                )
+                .where(*here, table.c.kind == kind)
                 .order_by(table.c.created_at.desc(), table.c.memory_id)
-                .limit(room)
+                .limit(most)
             ).mappings()
-            usable = [fact for fact in map(_fact, chosen) if asking.may_use(fact)]
-            if len(usable) >= room:
-                usable = [*(fact for fact in called if fact.kind == kind), *usable]
-            return _once(usable)[:room]
-
-        constraints = newest("constraint", MAX_CONSTRAINTS)
-        room = max(0, MAX_ALWAYS - len(constraints))
-        return [*constraints, *newest("preference", room)] if room else constraints
+            newest[kind] = [fact for fact in map(_fact, chosen) if asking.may_use(fact)]
+        return newest
 
     async def search(self, reach: Reach, text: str, limit: int) -> list[Fact]:
         """The active facts nearest to a text, best first, each with its score. Raises StoreError."""
@@ -1117,6 +1111,20 @@ def _remove(connection: Connection, memory_ids: Sequence[str]) -> int:
     steps = connection.execute(sa.delete(history).where(history.c.memory_id.in_(memory_ids))).rowcount
     connection.execute(sa.delete(table).where(table.c.memory_id.in_(memory_ids)))
     return int(steps)
+
+
+def _in_mind(newest: Mapping[Kind, Sequence[Fact]], called: Sequence[Fact]) -> list[Fact]:
+    """What is always in mind. Where there is more than there is room for, what the question is about goes
+    first, then the newest."""
+
+    def of_kind(kind: Kind, room: int) -> list[Fact]:
+        usable = newest[kind]
+        if len(usable) >= room:
+            usable = [*(fact for fact in called if fact.kind == kind), *usable]
+        return _once(usable)[:room]
+
+    constraints = of_kind("constraint", MAX_CONSTRAINTS)
+    return [*constraints, *of_kind("preference", max(0, MAX_ALWAYS - len(constraints)))]
 
 
 def _once(found: Sequence[Fact]) -> list[Fact]:
